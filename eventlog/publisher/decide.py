@@ -180,13 +180,16 @@ class Decider:
             # read, so that none of them is ahead of it.
             if asked.options.future:
                 asked = replace(asked, options=replace(asked.options, now=moment()))
-            parts = parts_of(asked, groups)
+            parts = self._parts(asked, groups)
             decided = _Decided(taken.records, taken.events, parts, began, next(self._moments), outputs - 1)
             if shared:
                 with self._one_at_a_time:
                     self._kept.append(decided)
         self._latest[output] = decided.ended
         return decided.parts
+
+    def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
+        return parts_of(asked, groups)
 
     def knows_tables(self, view: View, *, by_memory: bool = False) -> bool:
         """Return True if it goes by the tables as they are; `by_memory`, as far as memory knows.

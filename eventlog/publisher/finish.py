@@ -67,15 +67,8 @@ class Finisher:
                         parking.add(record, name, reason, due, outcome.note, sent.attempts + 1)
                     else:
                         gone.append(record)
-        back: list[tuple[int, OnTheWay]] = []
-        for document in freed:
-            back += [(record, document) for record in document.records]
-        for record, document in sorted(back, key=itemgetter(0)):
-            if record in objects:
-                due = max(now, document.due)
-                parking.add(record, objects[record], BEHIND, due, None, document.attempts)
-            else:
-                gone.append(record)
+        if freed:
+            gone += _park_freed(freed, now, objects, parking)
         counts = counts_after(self._journal.output(self._output.name).transactions, cut) if cut else None
         capabilities = self._output.sink.capabilities
         known = capabilities.associations
@@ -101,3 +94,15 @@ class Finisher:
         """Map the rows behind documents to their objects, as far as they still wait."""
         with self._journal.reading() as view:
             return view.objects([record for document in planned for record in document.records])
+
+
+def _park_freed(freed: Sequence[OnTheWay], now: int, objects: Mapping[int, str], parking: Parking) -> list[int]:
+    """Park the rows of documents that are decided anew; return those that wait no longer."""
+    gone: list[int] = []
+    back = [(record, document) for document in freed for record in document.records]
+    for record, document in sorted(back, key=itemgetter(0)):
+        if record in objects:
+            parking.add(record, objects[record], BEHIND, max(now, document.due), None, document.attempts)
+        else:
+            gone.append(record)
+    return gone

@@ -5,8 +5,9 @@ can be wrong with it.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -42,28 +43,27 @@ class Log:
         self.zone = zone_of(names.clock)
         self._clock = clock or self.dialect.now
         self._holes |= {"now": self.dialect.now, "clock": self._clock}
-        self._queries: dict[tuple[str, ...], TextClause] = {}
+        self._kept_query = cache(self._make_query)
+        self.query: Callable[..., TextClause] = partial(self._kept_query, self._clock)
+        """Make a query of log.sql; `fragments` names queries of that file for further holes, "" for none."""
+        if self.zone is not None:
+            self.query = partial(self._query_by_zone, self.zone)
 
-    def query(self, name: str, **fragments: str) -> TextClause:
-        """Make a query of log.sql; `fragments` names queries of that file for further holes, "" for
-        none.
-        """
+    def _query_by_zone(self, zone: dt.tzinfo, name: str, **fragments: str) -> TextClause:
         # In logs that others fill a row is due by the time of some place, which changes with the
         # seasons.
-        local = self._clock
-        if self.zone is not None:
-            local = due_clock(self.dialect, self._clock, self.zone, dt.datetime.now(dt.UTC))
-        wanted = (local, name, *fragments.values())
-        if wanted not in self._queries:
-            from sqlalchemy import text
+        local = due_clock(self.dialect, self._clock, zone, dt.datetime.now(dt.UTC))
+        return self._kept_query(local, name, **fragments)
 
-            holes = self._holes | {"local": local}
-            parts = dict.fromkeys(fragments, "")
-            for hole, part in fragments.items():
-                if part:
-                    parts[hole] = statement(self.dialect, part, **holes)
-            self._queries[wanted] = text(statement(self.dialect, name, **holes, **parts))
-        return self._queries[wanted]
+    def _make_query(self, local: str, name: str, **fragments: str) -> TextClause:
+        from sqlalchemy import text
+
+        holes = self._holes | {"local": local}
+        parts = dict.fromkeys(fragments, "")
+        for hole, part in fragments.items():
+            if part:
+                parts[hole] = statement(self.dialect, part, **holes)
+        return text(statement(self.dialect, name, **holes, **parts))
 
     def utc(self, time: dt.datetime | str | None) -> str | None:
         if time is None:

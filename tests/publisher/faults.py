@@ -185,7 +185,9 @@ FAULTS = [
     JournalFault(
         "what is behind a freed document goes", SENDING, "                names.update(document.objects)\n", ""
     ),
-    JournalFault("what is freed is not parked", FINISH, "for document in freed:", "for document in ():"),
+    JournalFault(
+        "what is freed is not parked", FINISH, "for document in freed for record", "for document in [] for record"
+    ),
     JournalFault(
         "retried rows are over",
         FINISH,
