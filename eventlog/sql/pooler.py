@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
+from eventlog.sql.dialect import dialect_of, statement
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -49,8 +51,11 @@ def watch(engine: Engine, asks: Callable[[Any], bool], settings: Sequence[str], 
 def set_at_begin(engine: Engine, settings: Sequence[str]) -> None:
     """Says these settings at the begin of each transaction, should there be a pooler."""
     found = [match for setting in settings for match in _setting.finditer(setting)]
-    # No SELECT: it would decide what the transaction sees.
-    _begins[engine] = "; ".join(f"SET LOCAL {match[1]} = '{match[2] or match[3]}'" for match in found)
+    # No SELECT: it would decide what the transaction sees. And nothing before names are settled, for operators and
+    # functions of others could fit better than the server's.
+    first = statement(dialect_of(engine), "settle_names")
+    said = [first, *(f"SET LOCAL {match[1]} = '{match[2] or match[3]}'" for match in found)]
+    _begins[engine] = "; ".join(filter(None, said))
 
 
 def is_pooled(engine: Engine) -> bool:

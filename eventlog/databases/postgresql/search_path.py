@@ -1,0 +1,59 @@
+"""In each session names without a schema are looked for in the server's own schema alone: nothing that others made there
+is taken for a function or an operator of the server.
+
+What people write without a schema is what their role's own search path finds, which is read before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from eventlog.sql.homes import note_homes
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+# No operator, no cast, and each name with its schema: what others made would be found as well.
+_ASK: Final = "SELECT pg_catalog.array_to_json(pg_catalog.current_schemas(false)), pg_catalog.pg_backend_pid()"
+_FIX: Final = "SET {local}search_path = pg_catalog, pg_temp"
+
+
+def fix_search_path(engine: Engine) -> None:
+    """Fix the search path of each session of the engine before anything else is asked there."""
+    from sqlalchemy import event
+
+    dialect: Any = engine.dialect
+    usual, filter_schema = dialect.connect, dialect._pg_class_filter_scope_schema  # noqa: SLF001  # no other name
+    homes: list[str] = []
+
+    def open_session(*positional: Any, **named: Any) -> Any:
+        session: Any = usual(*positional, **named)
+        cursor = session.cursor()
+        cursor.execute(_ASK)
+        [(searched, backend)] = cursor.fetchall()
+        # Anybody makes temporary tables, and the server's own schema has none of ours.
+        homes[:] = [name for name in searched if not name.startswith("pg_")]
+        # Behind a pooler nothing is left in a session. There each transaction begins with it, also this one, in
+        # which SQLAlchemy asks a first session what it wants to know, and which ends without effect.
+        is_pooled = hasattr(session, "info") and session.info.backend_pid != backend
+        cursor.execute(_FIX.format(local="LOCAL " if is_pooled else ""))
+        cursor.close()
+        if not is_pooled:
+            session.commit()
+        return session
+
+    def tell_home(_session: Any, _record: Any) -> None:
+        note_homes(engine, homes)
+        if homes:
+            dialect.default_schema_name = homes[0]
+            engine.update_execution_options(schema_translate_map={None: homes[0]})
+
+    def filter_home(query: Any, schema: str | None, *others: Any, **named: Any) -> Any:
+        return filter_schema(query, schema or (homes[0] if homes else None), *others, **named)
+
+    # SQLAlchemy's event for this keeps other listeners from being asked, and its other events come too late: it
+    # asks a first session for types, with operators.
+    dialect.connect = open_session
+    # What it describes without a schema are tables that a search path finds.
+    dialect._pg_class_filter_scope_schema = filter_home  # noqa: SLF001  # no other name
+    event.listen(engine, "connect", tell_home)

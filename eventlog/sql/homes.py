@@ -1,0 +1,41 @@
+"""The schemas in which a table may stand that is named without one.
+
+Sessions of `connect` look for names nowhere but in the server's own schema, where a role could be misled by what others
+made in those that it searches. So their engine keeps which these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from eventlog.sql.access import answers
+from eventlog.sql.dialect import dialect_of, offers
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine import Dialect as Compiler
+
+_homes: WeakKeyDictionary[Compiler, tuple[str, ...]] = WeakKeyDictionary()
+
+
+def note_homes(engine: Engine, schemas: Sequence[str]) -> None:
+    """Note the schemas that the role of an engine's sessions searches by itself."""
+    _homes[engine.dialect] = tuple(schemas)
+
+
+def find_schema(connection: Connection, table: str) -> str | None:
+    """Find the schema of a table that is named without one: the first that has it, else the first of all.
+
+    None where a database looks for names in one schema.
+    """
+    if not offers(dialect_of(connection), "searched_schemas"):
+        return None
+    homes = _homes.get(connection.dialect)
+    if homes is None:
+        homes = tuple(str(name) for (name,) in answers(connection, "searched_schemas"))
+    if len(homes) < 2:
+        return next(iter(homes), None)
+    [(home,)] = answers(connection, "schema_having", {"schemas": [*homes], "table": table})
+    return str(home)
