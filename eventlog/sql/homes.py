@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from eventlog.core.errors import InstallError
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of, offers
 
@@ -28,7 +29,8 @@ def note_homes(engine: Engine, schemas: Sequence[str]) -> None:
 def find_schema(connection: Connection, table: str) -> str | None:
     """Find the schema of a table that is named without one: the first that has it, else the first of all.
 
-    None where a database looks for names in one schema.
+    None where a database looks for names in one schema. Raise InstallError for two tables of different owners: the
+    nearer one may be there to be taken for the other.
     """
     if not offers(dialect_of(connection), "searched_schemas"):
         return None
@@ -37,5 +39,8 @@ def find_schema(connection: Connection, table: str) -> str | None:
         homes = tuple(str(name) for (name,) in answers(connection, "searched_schemas"))
     if len(homes) < 2:
         return next(iter(homes), None)
-    [(home,)] = answers(connection, "schema_having", {"schemas": [*homes], "table": table})
-    return str(home)
+    having = answers(connection, "schemas_having", {"schemas": [*homes], "table": table})
+    if len({owner for _, owner in having}) > 1:
+        places = " and ".join(f"{schema} (of {owner})" for schema, owner in having)
+        raise InstallError(f"The table {table} is in the schemas {places}.", hint="Write the schema before its name.")
+    return str(having[0][0]) if having else homes[0]

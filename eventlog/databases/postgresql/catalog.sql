@@ -44,11 +44,10 @@ current_schema();
 SELECT name FROM unnest(current_schemas(false)) WITH ORDINALITY AS searched (name, place)
 WHERE NOT starts_with(name::text, 'pg_') ORDER BY place;
 
--- schema_having: the first of these schemas that has a table of this name, else the first of them all
-SELECT name FROM unnest(CAST(:schemas AS text[])) WITH ORDINALITY AS searched (name, place)
-ORDER BY NOT EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-  WHERE nspname = searched.name AND lower(relname::text) = lower(CAST(:table AS text)) AND relkind IN ('r', 'p', 'v', 'f')), place
-LIMIT 1;
+-- schemas_having: those of these schemas that have a table of this name, in their order, and whose it is
+SELECT nspname::text, pg_get_userbyid(relowner)::text FROM unnest(CAST(:schemas AS text[])) WITH ORDINALITY AS searched (name, place)
+JOIN pg_namespace ON nspname = searched.name JOIN pg_class ON relnamespace = pg_namespace.oid
+WHERE lower(relname::text) = lower(CAST(:table AS text)) AND relkind IN ('r', 'p', 'v', 'f') ORDER BY place;
 
 -- relation_number: the number of a table
 to_regclass(/* place */'public.usr')::oid::bigint;
