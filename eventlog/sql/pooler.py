@@ -1,7 +1,7 @@
 """A pooler between us and the server, such as PgBouncer, that gives each transaction another session.
 
 Law: behind one nothing is left in a session. What a session would be prepared with is said at the
-begin of each transaction, for that alone; no statement stands alone; nothing is prepared by name.
+begin of each transaction, for that alone; nothing is prepared by name.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine import ExceptionContext
 
 IS_POOLED: Final = "eventlog pooled"
 """What a connection's info holds behind a pooler."""
@@ -38,14 +39,44 @@ def watch(engine: Engine, asks: Callable[[Any], bool], settings: Sequence[str], 
         _pooled[engine] = asks(driver)
         if _pooled[engine]:
             record.info[IS_POOLED] = record.info[is_set] = True
+            # Not before: elsewhere each statement would be looked at for nothing.
+            if not event.contains(engine, "before_cursor_execute", begin_alone):
+                event.listen(engine, "before_cursor_execute", begin_alone)
+                event.listen(engine, "after_cursor_execute", end_alone)
+                event.listen(engine, "handle_error", give_up_alone)
 
     def prepare(connection: Connection) -> None:
         driver: Any = connection.connection.driver_connection
         if IS_POOLED in connection.info and not driver.autocommit:
             connection.exec_driver_sql(_begins[engine])
 
+    # A statement that stands alone gets a transaction for it.
+
+    def stands_alone(connection: Connection) -> bool:
+        driver: Any = connection.connection.driver_connection
+        return IS_POOLED in connection.info and bool(driver.autocommit)
+
+    def begin_alone(connection: Connection, *_: Any) -> None:
+        if stands_alone(connection):
+            _run(connection, f"BEGIN; {_begins[engine]}")
+
+    def end_alone(connection: Connection, *_: Any) -> None:
+        if stands_alone(connection):
+            _run(connection, "COMMIT")
+
+    def give_up_alone(context: ExceptionContext) -> None:
+        connection = context.connection
+        if connection is not None and not context.is_disconnect and stands_alone(connection):
+            _run(connection, "ROLLBACK")
+
     event.listen(engine, "connect", note)
     event.listen(engine, "begin", prepare)
+
+
+def _run(connection: Connection, sql: str) -> None:
+    cursor = connection.connection.cursor()
+    cursor.execute(sql)
+    cursor.close()
 
 
 def set_at_begin(engine: Engine, settings: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ What people write without a schema is what their role's own search path finds, w
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.sql.homes import note_homes
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # No operator, no cast, and each name with its schema: what others made would be found as well.
 _ASK: Final = "SELECT pg_catalog.array_to_json(pg_catalog.current_schemas(false)), pg_catalog.pg_backend_pid()"
+_of_extension = re.compile(r'^(?:"(?:[^"]|"")+"|[^".]+)\.(?=(?:citext|hstore)(?:\[|$))')
+"""The schema before a type of an extension's that SQLAlchemy knows by its name."""
 _FIX: Final = "SET {local}search_path = pg_catalog, pg_temp"
 
 
@@ -24,6 +27,7 @@ def fix_search_path(engine: Engine) -> None:
 
     dialect: Any = engine.dialect
     usual, filter_schema = dialect.connect, dialect._pg_class_filter_scope_schema  # noqa: SLF001  # no other name
+    describe_type = dialect._reflect_type  # noqa: SLF001  # no other name
     homes: list[str] = []
 
     def open_session(*positional: Any, **named: Any) -> Any:
@@ -44,9 +48,18 @@ def fix_search_path(engine: Engine) -> None:
 
     def tell_home(_session: Any, _record: Any) -> None:
         note_homes(engine, homes)
+        dialect.default_schema_name = next(iter(homes), None)
         if homes:
-            dialect.default_schema_name = homes[0]
             engine.update_execution_options(schema_translate_map={None: homes[0]})
+
+    def describe(sql_type: str | None, *others: Any, **named: Any) -> Any:
+        kind = describe_type(sql_type and _of_extension.sub("", sql_type), *others, **named)
+        # The schemas that go without saying stay unsaid.
+        value = getattr(kind, "item_type", kind)
+        for part in ("schema", "collation_schema"):
+            if getattr(value, part, None) in homes:
+                setattr(value, part, None)
+        return kind
 
     def filter_home(query: Any, schema: str | None, *others: Any, **named: Any) -> Any:
         return filter_schema(query, schema or (homes[0] if homes else None), *others, **named)
@@ -56,4 +69,5 @@ def fix_search_path(engine: Engine) -> None:
     dialect.connect = open_session
     # What it describes without a schema are tables that a search path finds.
     dialect._pg_class_filter_scope_schema = filter_home  # noqa: SLF001  # no other name
+    dialect._reflect_type = describe  # noqa: SLF001  # no other name
     event.listen(engine, "connect", tell_home)

@@ -24,7 +24,7 @@ from eventlog.sinks.database.evolve import BlockShape
 from eventlog.sinks.database.types import as_stored
 from eventlog.sql.access import is_of_value
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.homes import find_schema
+from eventlog.sql.homes import find_home
 
 FORMER: Final = "what the row was before is left out"
 
@@ -153,7 +153,7 @@ class Filling:
             if hasattr(cursor, "copy"):  # psycopg's
                 table = self._shape.table
                 columns = ", ".join(self._preparer.quote(column.name) for column in table.columns)
-                schema = table.schema or find_schema(self._connection, table.name)
+                schema = table.schema or find_home(self._connection)
                 copying = f"COPY {self._dialect.qualify(schema, table.name)} ({columns}) FROM STDIN"
                 with cursor.copy(copying) as copy:
                     write = copy.write_row

@@ -42,7 +42,7 @@ def loose_mirrors(engine: Engine, change_schema: str | None) -> Iterator[tuple[s
         for (found,) in fetch(connection, query):
             # The connection's own goes without saying.
             schema = None if found == connection.dialect.default_schema_name else found
-            watermarks = sa.table("eventlog_applied", sa.column("mirror"), schema=schema)
+            watermarks = sa.table("eventlog_applied", sa.column("mirror"), schema=found)
             for name in connection.scalars(sa.select(watermarks.c.mirror)).all():
                 # A mirror beside change tables is called as its source, with a suffix that only
                 # `apply` knows; of several sources the longest name fits best.

@@ -113,4 +113,4 @@ def test_nothing_that_a_stranger_planted_is_run(site: Site) -> None:
         site.command(site.publisher, "run", "--until-empty")
         site.command(role, "verify", table, "--against", url_of(site.admin), "--into", "public")
         site.command(role, "purge", "--older-than", "0s", "--yes")
-    site.command(site.admin, "untrack", "public.usr")
+    site.command(site.admin, "untrack", "public.usr", "--yes")
