@@ -16,7 +16,15 @@ LISTS = "text[] name[] varchar[] int4[] int8[] oid[] int2[] int2vector aclitem[]
 OFTEN = "text varchar name int4 int8 oid bool timestamptz"
 COMPARISONS = "= <> < > <= >= ~ !~ ~~"
 OTHERS = "|| + - * / % -> ->> &"
-FURTHER = ("current_schemas", "format_type", "generate_subscripts", "array_agg", "to_regtype", "unnest", "generate_series")
+FURTHER = (
+    "current_schemas",
+    "format_type",
+    "generate_subscripts",
+    "array_agg",
+    "to_regtype",
+    "unnest",
+    "generate_series",
+)
 """What SQLAlchemy and psycopg call."""
 
 MAKE = """
