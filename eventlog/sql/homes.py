@@ -27,8 +27,8 @@ def note_homes(engine: Engine, schemas: Sequence[str]) -> None:
 
 
 def find_home(connection: Connection) -> str | None:
-    """Find the schema in which tables are made that are named without one; None where a database has only one."""
-    return next(iter(_find_homes(connection)), None)
+    """Find the schema in which a table stands that is named without one; None where the session finds it itself."""
+    return next(iter(_homes.get(connection.dialect, ())), None)
 
 
 def find_schema(connection: Connection, table: str) -> str | None:
@@ -37,7 +37,11 @@ def find_schema(connection: Connection, table: str) -> str | None:
     None where a database has only one. Raise InstallError for two tables of different owners: the
     nearer one may be there to be taken for the other.
     """
-    homes = _find_homes(connection)
+    if not offers(dialect_of(connection), "searched_schemas"):
+        return None
+    homes = _homes.get(connection.dialect)
+    if homes is None:  # an engine that somebody else made
+        homes = tuple(str(name) for (name,) in answers(connection, "searched_schemas"))
     if len(homes) < 2:
         return next(iter(homes), None)
     having = answers(connection, "schemas_having", {"schemas": [*homes], "table": table})
@@ -45,12 +49,3 @@ def find_schema(connection: Connection, table: str) -> str | None:
         places = " and ".join(f"{schema} (of {owner})" for schema, owner in having)
         raise InstallError(f"The table {table} is in the schemas {places}.", hint="Write the schema before its name.")
     return str(having[0][0]) if having else homes[0]
-
-
-def _find_homes(connection: Connection) -> tuple[str, ...]:
-    if not offers(dialect_of(connection), "searched_schemas"):
-        return ()
-    homes = _homes.get(connection.dialect)
-    if homes is None:  # an engine that somebody else made
-        homes = tuple(str(name) for (name,) in answers(connection, "searched_schemas"))
-    return homes

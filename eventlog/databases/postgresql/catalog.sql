@@ -240,7 +240,7 @@ FROM pg_attribute
 JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
 JOIN pg_type AS own ON own.oid = atttypid LEFT JOIN pg_type AS base ON base.oid = own.typbasetype
 JOIN pg_collation ON pg_collation.oid = attcollation
-WHERE nspname = :schema AND relname = :table AND attnum > 0 AND NOT attisdropped
+WHERE nspname = COALESCE(:schema, current_schema()) AND relname = :table AND attnum > 0 AND NOT attisdropped
   AND (NOT collisdeterministic OR own.typname IN ('citext', 'bpchar') OR base.typname IN ('citext', 'bpchar'));
 
 -- watermark_schemas: the schemas that have watermarks of mirrors which the connected user may read
