@@ -154,7 +154,9 @@ def test_each_statement_looks_for_names_in_the_servers_schema_alone(pooled: str,
                 connection.rollback()
     engine.dispose()
     # Nothing of it is left to others in a session that all share.
-    with create_engine(pooled, connect_args={"prepare_threshold": None}).connect() as connection:
+    other = create_engine(pooled, connect_args={"prepare_threshold": None})
+    with other.connect() as connection:
         for _ in range(2 * SESSIONS):
             assert connection.exec_driver_sql(asked).scalar_one() == '"$user", public'
             connection.rollback()
+    other.dispose()

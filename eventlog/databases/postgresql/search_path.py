@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 # No operator, no cast, and each name with its schema: what others made would be found as well.
-_ASK: Final = "SELECT pg_catalog.array_to_json(pg_catalog.current_schemas(false)), pg_catalog.pg_backend_pid()"
+_ASK: Final = """SELECT pg_catalog.array_to_json(pg_catalog.current_schemas(false)), pg_catalog.pg_backend_pid(),
+pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', pg_catalog.int4ne(pg_catalog.pg_backend_pid(), {backend}))"""
 _of_extension = re.compile(r'^(?:"(?:[^"]|"")+"|[^".]+)\.(?=(?:citext|hstore)(?:\[|$))')
 """The schema before a type of an extension's that SQLAlchemy knows by its name."""
-_FIX: Final = "SET {local}search_path = pg_catalog, pg_temp"
+_FIX: Final = "SET LOCAL search_path = pg_catalog, pg_temp"
 
 
 def fix_search_path(engine: Engine) -> None:
@@ -32,18 +33,19 @@ def fix_search_path(engine: Engine) -> None:
 
     def open_session(*positional: Any, **named: Any) -> Any:
         session: Any = usual(*positional, **named)
-        cursor = session.cursor()
-        cursor.execute(_ASK)
-        [(searched, backend)] = cursor.fetchall()
+        cursor, is_alone = session.cursor(), session.autocommit
+        told = getattr(getattr(session, "info", None), "backend_pid", None)
+        session.autocommit = True  # one round trip in place of three
+        cursor.execute(_ASK.format(backend=told or "pg_catalog.pg_backend_pid()"))
+        [(searched, backend, _)] = cursor.fetchall()
+        session.autocommit = is_alone
         # Anybody makes temporary tables, and the server's own schema has none of ours.
         homes[:] = [name for name in searched if not name.startswith("pg_")]
         # Behind a pooler nothing is left in a session. There each transaction begins with it, also this one, in
         # which SQLAlchemy asks a first session what it wants to know, and which ends without effect.
-        is_pooled = hasattr(session, "info") and session.info.backend_pid != backend
-        cursor.execute(_FIX.format(local="LOCAL " if is_pooled else ""))
+        if told not in (None, backend):
+            cursor.execute(_FIX)
         cursor.close()
-        if not is_pooled:
-            session.commit()
         return session
 
     def tell_home(_session: Any, _record: Any) -> None:

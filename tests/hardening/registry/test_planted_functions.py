@@ -42,11 +42,10 @@ class Site(Struct, frozen=True, kw_only=True):
             return connection.exec_driver_sql(sql).scalar()
 
     def command(self, role: Engine, *words: str) -> None:
-        names = (
-            ("--database", url_of(role)) if words[0] in ("install", "track", "untrack", "rights", "triggers") else ()
-        )
-        names = (*names, "--log", "public.event_log") if names else ("--config", str(self.config(role)))
-        assert exit_code([*words, *names]) in (0, None), words
+        where = ["--config", str(self.config(role))]
+        if words[0] in ("install", "track", "untrack", "rights", "triggers"):
+            where = ["--database", url_of(role), "--log", "public.event_log"]
+        assert exit_code([*words, *where]) in (0, None), words
         assert not self.ask("SELECT is_called FROM planter.ran"), f"{words} of {role.url.username}"
 
     def config(self, role: Engine) -> Path:
