@@ -26,7 +26,7 @@ from eventlog.core.plural import count_words
 from eventlog.sql.access import answers, verbatim
 from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
-from eventlog.sql.findlog import has_log, log_columns, present_companions, with_schema
+from eventlog.sql.findlog import has_log, log_columns, place_log, present_companions, with_schema
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.tracked.classes import read_capture
 from eventlog.tracked.registry import ADOPTED, read_setup
@@ -66,6 +66,7 @@ def install(
     writing(dialect_of(engine), storage)
     _check_sequence(dialect_of(engine), names)
     with ddl_transaction(engine) as connection:
+        names = place_log(connection, names)
         _refuse_taken(connection, names)
         is_new = not has_log(connection, names)
         if is_new:
@@ -92,7 +93,7 @@ def find_other_owner(engine: Engine, names: LogNames | None = None) -> str | Non
     of tables.
     """
     with engine.connect() as connection:
-        others = _list_others(connection, names or LogNames())
+        others = _list_others(connection, place_log(connection, names or LogNames()))
     return others[0][1] if others else None
 
 
@@ -144,6 +145,7 @@ def upgrade(
     """
     names = names or LogNames()
     with engine.connect() as connection:
+        names = place_log(connection, names)
         plan = MigrationPlan(existing=_revision(connection, names), goal=_goal(to))
     if not agree(plan):
         return False
@@ -158,8 +160,9 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
     """Write the statements `upgrade` would run now; none if the log is there already."""
     names = names or LogNames()
     with engine.connect() as connection:
-        way = f"{_revision(connection, names)}:{_goal(to)}"
-        marks = _setup(connection, names)
+        placed = place_log(connection, names)
+        way = f"{_revision(connection, placed)}:{_goal(to)}"
+        marks = _setup(connection, placed)
     url = engine.url.render_as_string(hide_password=False)
     return _recall_migrations(names, marks).write(url, way, marks=marks)
 
@@ -263,6 +266,7 @@ def uninstall(
     """
     names = names or LogNames()
     with engine.connect() as connection:
+        names = place_log(connection, names)
         leaving = list_leaving(connection, names, purge=purge)
     if not agree(leaving):
         return None
@@ -307,10 +311,11 @@ def uninstall_sql(
         last, way = [_version_drop(dialect_of(where), names)], f"{NEWEST_MIGRATION}:base"
         return UNSEEN.format(log=names.table) + _Migrations(names=names).write(where, way, marks=made, after=last)
     with where.connect() as connection:
-        revision = _revision(connection, names)
-        leaving = list_leaving(connection, names, purge=purge)
-        drops = all_drops(connection, names)
-        marks = _setup(connection, names)
+        placed = place_log(connection, names)
+        revision = _revision(connection, placed)
+        leaving = list_leaving(connection, placed, purge=purge)
+        drops = all_drops(connection, placed)
+        marks = _setup(connection, placed)
         last = [_version_drop(dialect_of(connection), names)]
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
         last += [text for text in map(taking_back, kept) if text]
@@ -322,7 +327,7 @@ def uninstall_sql(
 def find_migration(engine: Engine, names: LogNames) -> str | None:
     """Find the log's migration; None without state tables."""
     with engine.connect() as connection:
-        return _check_revision(connection, names)
+        return _check_revision(connection, place_log(connection, names))
 
 
 def _check_sequence(dialect: Dialect, names: LogNames) -> None:

@@ -14,6 +14,7 @@ from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
 from eventlog.sql.clocks import UTC, clock_of
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.homes import find_schema
 from eventlog.sql.lookup import is_moment
 from eventlog.sql.names import (
     CONTEXT,
@@ -60,6 +61,7 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     if isinstance(where, Engine):
         with where.connect() as connection:
             return log_columns(connection, names, wanted)
+    names = place_log(where, names)
     schema = _schema(where, names)
     table = schema.find(names.table)
     if table is None:
@@ -191,6 +193,16 @@ def locate_log(connection: Connection, names: LogNames | None) -> LogNames:
     return log_columns(connection, log, columns)
 
 
+def place_log(connection: Connection, names: LogNames) -> LogNames:
+    """Find the schema of a log that is named without one, where a session looks for it in several; people go on
+    naming it so.
+    """
+    if names.schema is not None or (home := find_schema(connection, names.table)) is None:
+        return names
+    return replace(names, schema=home, bare=True)
+
+
 def with_schema(connection: Connection, names: LogNames) -> LogNames:
     """Resolve the schema of the log's bare name, because a trigger runs in another search path."""
-    return replace(names, schema=Schema(connection, names.schema).name)
+    placed = place_log(connection, names)
+    return replace(placed, schema=Schema(connection, placed.schema).name, bare=False)

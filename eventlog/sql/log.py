@@ -5,9 +5,9 @@ can be wrong with it.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import cache, partial
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,7 +16,8 @@ from eventlog.core.errors import InstallError
 from eventlog.core.times import in_utc
 from eventlog.sql.access import execute, fetch, in_text, make_durable, moment, transaction
 from eventlog.sql.clocks import due_clock, zone_of
-from eventlog.sql.dialect import dialect_of, log_holes, statement
+from eventlog.sql.dialect import dialect_of, log_holes, offers, statement
+from eventlog.sql.findlog import place_log
 from eventlog.sql.names import LogNames, no_log
 
 if TYPE_CHECKING:
@@ -34,25 +35,34 @@ class Log:
 
     def __init__(self, engine: Engine, names: LogNames, *, clock: str | None = None) -> None:
         self.engine = engine
-        self.names = names
+        self._asked = names
         self.dialect = dialect_of(engine)
         self.name = names.whole
-        self._holes = {hole: in_text(sql) for hole, sql in log_holes(self.dialect, names).items()}
-        self._holes["log_text"] = self.dialect.literal(self._holes["log"])
-        self._holes["number_text"] = self.dialect.literal(in_text(names.column("record_id")))
         self.zone = zone_of(names.clock)
         self._clock = clock or self.dialect.now
-        self._holes |= {"now": self.dialect.now, "clock": self._clock}
         self._kept_query = cache(self._make_query)
-        self.query: Callable[..., TextClause] = partial(self._kept_query, self._clock)
-        """Make a query of log.sql; `fragments` names queries of that file for further holes, "" for none."""
-        if self.zone is not None:
-            self.query = partial(self._query_by_zone, self.zone)
 
-    def _query_by_zone(self, zone: dt.tzinfo, name: str, **fragments: str) -> TextClause:
-        # In logs that others fill a row is due by the time of some place, which changes with the
-        # seasons.
-        local = due_clock(self.dialect, self._clock, zone, dt.datetime.now(dt.UTC))
+    @cached_property
+    def names(self) -> LogNames:
+        """Return the log's names; of one without a schema, with that in which it is: only a connection tells it."""
+        if self._asked.schema is not None or not offers(self.dialect, "searched_schemas"):
+            return self._asked
+        with self.transaction() as connection:
+            return place_log(connection, self._asked)
+
+    @cached_property
+    def _holes(self) -> dict[str, str]:
+        holes = {hole: in_text(sql) for hole, sql in log_holes(self.dialect, self.names).items()}
+        holes["log_text"] = self.dialect.literal(holes["log"])
+        holes["number_text"] = self.dialect.literal(in_text(self.names.column("record_id")))
+        return holes | {"now": self.dialect.now, "clock": self._clock}
+
+    def query(self, name: str, **fragments: str) -> TextClause:
+        """Make a query of log.sql; `fragments` names queries of that file for further holes, "" for none."""
+        local = self._clock
+        if self.zone is not None:
+            # In logs that others fill a row is due by the time of some place, which changes with the seasons.
+            local = due_clock(self.dialect, self._clock, self.zone, dt.datetime.now(dt.UTC))
         return self._kept_query(local, name, **fragments)
 
     def _make_query(self, local: str, name: str, **fragments: str) -> TextClause:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from eventlog.core.sql_types import PADDED_TYPES, bare_type
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.homes import find_home
 
 
 def find_loose_key(
@@ -77,5 +78,6 @@ _PAIRS: Final = "-".join(map("".join, product(ascii_lowercase, repeat=2)))
 
 def _loose_columns(connection: Connection, name: str, schema: str | None) -> Sequence[Any]:
     dialect = dialect_of(connection)
+    schema = schema or find_home(connection)
     owner = None if schema is None else dialect.report_name(schema)
     return answers(connection, "loose_columns", {"schema": owner, "table": dialect.report_name(name)})

@@ -83,6 +83,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
     table: str = "event_log"
     schema: str | None = None
+    bare: bool = False
+    """People name it without its schema."""
     columns: tuple[str, ...] = STANDARD
     clock: str = "utc"
     """Whose time event_time is: utc, database, an offset, or a zone such as Asia/Tokyo."""
@@ -177,7 +179,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
     @property
     def whole(self) -> str:
         """Write the log's name for people: with its schema, if it has one."""
-        return write_name(self.schema, self.table)
+        return write_name(None if self.bare else self.schema, self.table)
 
     def column(self, standard: str) -> str:
         """Return the actual name of a column of STANDARD."""

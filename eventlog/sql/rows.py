@@ -29,6 +29,7 @@ from eventlog.sql.access import (
     words_of,
 )
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
+from eventlog.sql.homes import find_home
 from eventlog.sql.lookup import Answer, Key, Question
 
 Wanted = Mapping[RowId, frozenset[str]]
@@ -75,7 +76,9 @@ def column_stamps(engine: Engine, catalog: Catalog) -> ColumnStamps:
 
 def _stamps_now(connection: Connection, names: Sequence[TableName]) -> ColumnStamps:
     query = text(statement(dialect_of(connection), "column_stamps"))
-    stamps = fetch(connection, query, {"tables": json.encode(names).decode()})
+    home = find_home(connection)
+    places = [(schema or home, table) for schema, table in names]
+    stamps = fetch(connection, query, {"tables": json.encode(places).decode()})
     return {names[number - 1]: stamp for number, stamp in stamps}
 
 

@@ -71,6 +71,9 @@ class Schema:
         self._spelled: dict[tuple[str, str], str] = {}
         self._early: set[tuple[str, str]] = set()
         self.name = self._schema_name(name)
+        if offers(self._dialect, "searched_schemas"):
+            # By its name, so that nothing is described that a search path finds elsewhere.
+            self._asked = self.name
 
     def read(self, names: Iterable[str]) -> None:
         """Asks for the columns of these tables at once: one by one, a thousand take seconds."""

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 1.0
 """Seconds between two looks whether somebody reads."""
 
+SETTLE: Final = "SET LOCAL search_path = pg_catalog, pg_temp"
+"""What others call like a function or an operator of the server is none here."""
+
 EXPORT: Final = "SELECT pg_export_snapshot()"
 FORGET: Final = "SELECT pg_stat_clear_snapshot()"
 """Within a transaction PostgreSQL tells who is connected as it was when that was first asked."""
@@ -101,6 +104,7 @@ def main() -> None:
         with psycopg.connect(**order.connect) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
+            connection.execute(SETTLE)
             ((snapshot,),) = connection.execute(EXPORT).fetchall()
             print(snapshot, flush=True)  # noqa: T201  # the answer to whoever started this process
             # The snapshot lives as long as this transaction, which does nothing else.

@@ -51,8 +51,9 @@ def upgrade():
         op.create_table("event_log_more", sa.Column("number", sa.Integer()), schema=names.schema)
     if "more" not in columns:
         op.add_column(names.history, sa.Column("more", sa.String(9), server_default="much"), schema=names.schema)
-    op.execute("DELETE FROM event_log_more")
-    op.execute("INSERT INTO event_log_more SELECT record_id FROM event_log WHERE status = 'N'")
+    place = f"{names.schema}." if names.schema else ""
+    op.execute(f"DELETE FROM {place}event_log_more")
+    op.execute(f"INSERT INTO {place}event_log_more SELECT record_id FROM {place}event_log WHERE status = 'N'")
 
 
 def downgrade():

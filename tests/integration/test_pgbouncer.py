@@ -15,6 +15,7 @@ from threading import Event, Thread
 import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import ProgrammingError
 
 from eventlog.cli.main import main
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
@@ -138,3 +139,24 @@ def test_a_publisher_works_behind_one(postgresql: Engine, pooled: str, others: N
         until(lambda: connection.execute(statuses).scalars().all() == ["S"], "all is published")
     documents = "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert {int(number) for number in re.findall(r">idu=(\d+),", documents)} == {*range(CHANGES)}
+
+
+def test_each_statement_looks_for_names_in_the_servers_schema_alone(pooled: str, others: None) -> None:
+    engine = connect(pooled)
+    limit_sessions(engine, None, None)
+    asked = "SELECT current_setting('search_path')"
+    for isolation in ("AUTOCOMMIT", "READ COMMITTED"):
+        with engine.connect().execution_options(isolation_level=isolation) as connection:
+            for _ in range(2 * SESSIONS):
+                assert connection.exec_driver_sql(asked).scalar_one() == "pg_catalog, pg_temp"
+                with pytest.raises(ProgrammingError):
+                    connection.exec_driver_sql("SELECT nothing FROM nowhere")
+                connection.rollback()
+    engine.dispose()
+    # Nothing of it is left to others in a session that all share.
+    other = create_engine(pooled, connect_args={"prepare_threshold": None})
+    with other.connect() as connection:
+        for _ in range(2 * SESSIONS):
+            assert connection.exec_driver_sql(asked).scalar_one() == '"$user", public'
+            connection.rollback()
+    other.dispose()

@@ -29,17 +29,25 @@ SELECT table_name, name, CASE WHEN type < 16384 THEN format_type(type, modifier)
 FROM chain JOIN pg_type ON pg_type.oid = type
 WHERE typtype <> 'd' AND typtype <> 'e' AND (of_domain OR typcategory IN ('G', 'U', 'A', 'R', 'C') OR type = 'bpchar'::regtype AND modifier < 0);
 
--- primary_keys: the columns of every table's key in their order; without a schema, of the tables that are seen without one
+-- primary_keys: the columns of the key of every table of a schema in their order
 SELECT relname AS table_name, attname AS column_name
 FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
 CROSS JOIN LATERAL unnest(conkey) WITH ORDINALITY AS part (number, place)
 JOIN pg_attribute ON attrelid = conrelid AND attnum = part.number
-WHERE contype = 'p' AND relpersistence <> 't'
-  AND (nspname = :schema OR CAST(:schema AS text) IS NULL AND pg_table_is_visible(pg_class.oid))
+WHERE contype = 'p' AND relpersistence <> 't' AND nspname = :schema
 ORDER BY relname, place;
 
 -- home_schema: the schema of a table that is named without one
 current_schema();
+
+-- searched_schemas: the schemas in which a session looks for names, those of its own temporary tables not among them
+SELECT name FROM unnest(current_schemas(false)) WITH ORDINALITY AS searched (name, place)
+WHERE NOT starts_with(name::text, 'pg_') ORDER BY place;
+
+-- schemas_having: those of these schemas that have a table of this name, in their order, and whose it is
+SELECT nspname::text, pg_get_userbyid(relowner)::text FROM unnest(CAST(:schemas AS text[])) WITH ORDINALITY AS searched (name, place)
+JOIN pg_namespace ON nspname = searched.name JOIN pg_class ON relnamespace = pg_namespace.oid
+WHERE lower(relname::text) = lower(CAST(:table AS text)) AND relkind IN ('r', 'p', 'v', 'f') ORDER BY place;
 
 -- relation_number: the number of a table
 to_regclass(/* place */'public.usr')::oid::bigint;
@@ -235,9 +243,8 @@ JOIN pg_collation ON pg_collation.oid = attcollation
 WHERE nspname = COALESCE(:schema, current_schema()) AND relname = :table AND attnum > 0 AND NOT attisdropped
   AND (NOT collisdeterministic OR own.typname IN ('citext', 'bpchar') OR base.typname IN ('citext', 'bpchar'));
 
--- watermark_schemas: the schemas that have watermarks of mirrors which the connected user may read; NULL stands for the
--- connection's own
-SELECT NULLIF(nspname, current_schema())::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+-- watermark_schemas: the schemas that have watermarks of mirrors which the connected user may read
+SELECT nspname::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE relname = 'eventlog_applied' AND relkind = 'r' AND has_schema_privilege(pg_namespace.oid, 'USAGE')
   AND has_table_privilege(pg_class.oid, 'SELECT');
 

@@ -125,17 +125,6 @@ SELECT 'warning', format('The reader %s may %s rows of the log.', rolname, lower
        'Take that right from it: owners of captured tables have it too.'
 FROM pg_roles CROSS JOIN unnest(ARRAY['INSERT', 'UPDATE', 'DELETE']) AS privilege
 WHERE rolname = :reader AND has_table_privilege(pg_roles.oid, to_regclass(:log), privilege)
-UNION ALL
-SELECT 'warning', format('%s may create in the schema %I, where %s: what they call like a function of the server, or of eventlog, could run with the rights of others.',
-       CASE WHEN grantee = 0 THEN 'Everybody' ELSE pg_get_userbyid(grantee) END, nspname,
-       CASE WHEN pg_namespace.oid = log.relnamespace THEN 'the log is' ELSE format('%s looks for names', current_user) END),
-       format('REVOKE CREATE ON SCHEMA %I FROM %s;', nspname, CASE WHEN grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END)
-FROM pg_class AS log JOIN pg_namespace ON pg_namespace.oid = log.relnamespace OR nspname = ANY(current_schemas(false))
-CROSS JOIN LATERAL aclexplode(nspacl) AS given
-LEFT JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
-LEFT JOIN pg_roles ON pg_roles.oid = grantee
-WHERE log.oid = to_regclass(:log) AND privilege_type = 'CREATE' AND rolsuper IS NOT TRUE
-  AND grantee NOT IN (nspowner, log.relowner, registry.relowner)
 ORDER BY 2;
 
 -- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile

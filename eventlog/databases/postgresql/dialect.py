@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from eventlog.databases.postgresql.any_bytes import read_any_bytes
 from eventlog.databases.postgresql.keys import ArrayLookup
 from eventlog.databases.postgresql.pooled import is_behind_pooler
+from eventlog.databases.postgresql.search_path import fix_search_path
 from eventlog.databases.postgresql.times import read_far_times
 from eventlog.databases.postgresql.types import TYPES
 from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.driver import DatabaseDriver
 from eventlog.sql.error_codes import NAME_IS_TAKEN, ErrorCodes
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
 """Types that have one text for one value, and none of the characters that a table_key quotes."""
@@ -23,6 +28,12 @@ def _options(_given: Iterable[str]) -> set[str]:
     from psycopg.pq import Conninfo
 
     return {option.keyword.decode() for option in Conninfo.get_defaults()}
+
+
+def _prepare(engine: Engine) -> None:
+    """Prepare an engine: its sessions read any bytes, and take no name of others for the server's."""
+    read_any_bytes(engine)
+    fix_search_path(engine)
 
 
 POSTGRESQL = Dialect(
@@ -59,7 +70,7 @@ POSTGRESQL = Dialect(
         url_options=_options,
         lone_statements=True,
         behind_pooler=is_behind_pooler,
-        prepare=read_any_bytes,
+        prepare=_prepare,
         read_far=read_far_times,
         program_argument="fallback_application_name",  # the URL and PGAPPNAME come first
         connect_arguments={

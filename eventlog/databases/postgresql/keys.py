@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, text
 from sqlalchemy.sql.elements import TextClause
 
@@ -38,6 +39,7 @@ from eventlog.databases.postgresql.times import read_date, read_time, read_times
 from eventlog.databases.postgresql.types import READ_AS_TEXT
 from eventlog.sql.access import fetch, in_text
 from eventlog.sql.dialect import Dialect, statement
+from eventlog.sql.homes import find_home
 from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 
 MANY_KEYS: Final = 100
@@ -75,6 +77,8 @@ class ArrayLookup:
         if not numbers:
             return []
         bound = [f"CAST(:k{index} AS {form.bound}[])" for index, form in enumerate(forms)]
+        if question.schema is None:  # a table that somebody has described without it
+            question = replace(question, schema=find_home(connection))
         as_text = tuple(form.as_text for form in forms)
         match = tuple(form.match for form in forms)
         query = statement(

@@ -31,6 +31,7 @@ from eventlog.sql.access import in_our_words, is_denied
 from eventlog.sql.column_types import KeyText
 from eventlog.sql.connect import connect, make_readable_url
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.homes import find_home
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -343,7 +344,7 @@ def add_columns(
     columns: Mapping[str, sa.types.TypeEngine[Any]],
 ) -> None:
     """Adds columns by name and type, which are NULL in the rows that are there."""
-    operations = alterations(connection)
+    operations, schema = alterations(connection), schema or find_home(connection)
     for name, kind in columns.items():
         # Rows of before have no value in it, whatever the source demands.
         added: sa.Column[Any] = sa.Column(name, kind, nullable=True)
@@ -359,7 +360,7 @@ def change_types(
     """Gives columns wider types, by their names."""
     if not columns or not connection.dialect.supports_alter:
         return  # SQLite takes values of any type
-    operations = alterations(connection)
+    operations, schema = alterations(connection), schema or find_home(connection)
     reported = inspect(connection).get_columns(table, schema)
     there = {dialect_of(connection).column_name(column["name"]).casefold(): column for column in reported}
     for name, kind in columns.items():

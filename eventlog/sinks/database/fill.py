@@ -24,6 +24,7 @@ from eventlog.sinks.database.evolve import BlockShape
 from eventlog.sinks.database.types import as_stored
 from eventlog.sql.access import is_of_value
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.homes import find_home
 
 FORMER: Final = "what the row was before is left out"
 
@@ -152,7 +153,8 @@ class Filling:
             if hasattr(cursor, "copy"):  # psycopg's
                 table = self._shape.table
                 columns = ", ".join(self._preparer.quote(column.name) for column in table.columns)
-                copying = f"COPY {self._preparer.format_table(table)} ({columns}) FROM STDIN"
+                schema = table.schema or find_home(self._connection)
+                copying = f"COPY {self._dialect.qualify(schema, table.name)} ({columns}) FROM STDIN"
                 with cursor.copy(copying) as copy:
                     write = copy.write_row
                     for row in rows:

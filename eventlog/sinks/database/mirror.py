@@ -40,6 +40,7 @@ from eventlog.sinks.database.widening import wider
 from eventlog.sql.access import transaction
 from eventlog.sql.column_types import KeyText
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.homes import find_home
 
 BEGINNING: Final = "0"
 """The watermark before every change.
@@ -280,7 +281,8 @@ class Mirrors:
                 begun = self._adopt or self._watermarks.of(connection, name) != BEGINNING
                 # A table with rows that no mirror has put there: it may be the source itself.
                 if not begun and sa.inspect(connection).has_table(name, self._into):
-                    query = sa.select(sa.literal(1)).select_from(sa.table(name, schema=self._into)).limit(1)
+                    place = sa.table(name, schema=self._into or find_home(connection))
+                    query = sa.select(sa.literal(1)).select_from(place).limit(1)
                     if connection.execute(query).first() is not None:
                         whole = f"{self._into}.{name}" if self._into else name
                         raise DataError(

@@ -39,8 +39,10 @@ def loose_mirrors(engine: Engine, change_schema: str | None) -> Iterator[tuple[s
         known = sa.inspect(connection).has_table(control.records.name, change_schema)
         records = control.all_records(connection) if known else []
         query = text(statement(dialect_of(connection), "watermark_schemas"))
-        for (schema,) in fetch(connection, query):
-            watermarks = sa.table("eventlog_applied", sa.column("mirror"), schema=schema)
+        for (found,) in fetch(connection, query):
+            # The connection's own goes without saying.
+            schema = None if found == connection.dialect.default_schema_name else found
+            watermarks = sa.table("eventlog_applied", sa.column("mirror"), schema=found)
             for name in connection.scalars(sa.select(watermarks.c.mirror)).all():
                 # A mirror beside change tables is called as its source, with a suffix that only
                 # `apply` knows; of several sources the longest name fits best.

@@ -133,7 +133,9 @@ class HeldSide:
 
     def _insert(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         """Hands rows to the driver as they are: to have each looked at costs a third of all the writing."""
-        compiled: Any = self._table.insert().compile(dialect=connection.dialect)
+        homes = connection.get_execution_options().get("schema_translate_map")
+        placed = {"schema_translate_map": homes, "render_schema_translate": True} if homes else {}
+        compiled: Any = self._table.insert().compile(dialect=connection.dialect, **placed)
         # None where the driver takes parameters by their names.
         order = compiled.positiontup
         given: Any = rows if order is None else [tuple([row[name] for name in order]) for row in rows]

@@ -53,8 +53,14 @@ class StreamLog:
         self.numbers = ImageNumbers(log)
         self.fresh = FreshRows(log)
         self._lock = lock
-        self._table = _table(log)
-        self._insert = str(self._table.insert().compile(dialect=log.engine.dialect))
+
+    @cached_property
+    def _table(self) -> sa.Table:
+        return _table(self.log)
+
+    @cached_property
+    def _insert(self) -> str:
+        return str(self._table.insert().compile(dialect=self.log.engine.dialect))
 
     def place(self) -> StreamPlace:
         """Read the captured position of the stream."""

@@ -147,7 +147,7 @@ def _make(log: Log) -> None:
     types = log.dialect.types
     table = sa.Table(
         log.names.marks,
-        sa.MetaData(),
+        sa.MetaData(schema=log.names.schema),
         sa.Column("name", sa.String(NAME_CHARACTERS), primary_key=True),
         sa.Column("value", types.log_value),
         **types.table_options,
@@ -158,7 +158,7 @@ def _make(log: Log) -> None:
     except SourceError:
         # Another publisher may have made it meanwhile, which each database tells otherwise.
         with log.transaction() as connection:
-            if not sa.inspect(connection).has_table(table.name):
+            if not sa.inspect(connection).has_table(table.name, schema=table.schema):
                 raise
 
 

@@ -1,22 +1,18 @@
 """A schema in which others may create, as `public` is on PostgreSQL 14 and older: what somebody made there before us under a name
-of ours is not taken for ours, and `check` names who may make something there.
+of ours is not taken for ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import Engine, create_engine
 
 from eventlog.capture.install import install
 from eventlog.capture.track import track, track_sql, trigger_states
-from eventlog.check.examine import check
 from eventlog.cli.main import exit_code
-from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import InstallError
-from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import url_of
 from tests.support.logged import run
@@ -67,25 +63,3 @@ def test_a_function_that_somebody_made_before_is_run_by_no_trigger(postgresql: E
     assert trigger_states(postgresql) == []
     run(stranger, "DROP FUNCTION event_log_usr_update()")
     assert {str(state.state) for state in track(postgresql, ["usr"])} == {"CURRENT"}
-
-
-def test_check_names_who_may_create_where_names_are_looked_up(
-    postgresql: Engine, stranger: Engine, tmp_path: Path
-) -> None:
-    install(postgresql)
-    config = Config(source=SourceConfig(url=url_of(postgresql)), output=(FilesOutput(path=str(tmp_path)),))
-
-    def mends() -> list[str]:
-        points = check(lambda: config)
-        return [str(point.mend) for point in points if "may create in the schema" in point.said]
-
-    assert mends() == ["REVOKE CREATE ON SCHEMA public FROM stranger_in_public;"]
-    run(postgresql, "GRANT CREATE ON SCHEMA public TO PUBLIC")
-    assert sorted(mends()) == [
-        "REVOKE CREATE ON SCHEMA public FROM PUBLIC;",
-        "REVOKE CREATE ON SCHEMA public FROM stranger_in_public;",
-    ]
-    with postgresql.begin() as connection:
-        for mend in mends():
-            connection.execute(text(mend))
-    assert mends() == []
