@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import UTC
 from time import time_ns
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from eventlog.core.model import Captured
 from eventlog.core.times import moment
@@ -40,22 +40,12 @@ Begin = Callable[[str, int, Mapping[str, str | int]], Span]
 _begin: Begin | None = None
 _headers: ContextVar[Mapping[str, str]] = ContextVar("eventlog_trace_headers")
 
-Read = TypeVar("Read")
-
 
 def switch(begin: Begin | None) -> None:
     """Switches traces on in this process, or off with None."""
     # A process has traces or has none; handing this through every sink would say no more.
     global _begin  # noqa: PLW0603  # see above
     _begin = begin
-
-
-def time_read(read: Callable[[], Read]) -> tuple[Read, Interval | None]:
-    """Run a read and note its begin and end; None in place of these while traces are off."""
-    if _begin is None:
-        return read(), None
-    began = time_ns()
-    return read(), (began, time_ns())
 
 
 def batch_span(oldest: Callable[[], Iterable[float]], read: Interval | None, rows: int) -> Span | None:
