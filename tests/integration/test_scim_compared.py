@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -305,14 +306,16 @@ def test_a_reference_that_is_spelled_otherwise_than_its_row_does_not_differ(
         "INSERT INTO usr_grp VALUES (1, 'BOB')",
     )
     chief = "chief" if renames else "boss"
-    steps = [{"do": "rename", "classes": ["usr"], "attributes": {"boss": chief}}] if renames else []
+    steps: list[dict[str, Any]] = (
+        [{"do": "rename", "classes": ["usr"], "attributes": {"boss": chief}}] if renames else []
+    )
     manager = MAPPING["tables"]["usr"]["columns"]["boss"]
     mapping = {
         "usr": {"columns": {"login": "userName", chief: manager}},
         "grp": {"type": "Group", "columns": {"name": "displayName", "usr_grp.k": "members"}},
     }
     with judge() as server:
-        config = scim_config(engine, server.url, scim={"tables": mapping}, **({"steps": steps} if steps else {}))
+        config = scim_config(engine, server.url, scim={"tables": mapping}, steps=steps)
         publish_all(config)
         assert server.members("staff") == {"ada", "bob"}
         assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}

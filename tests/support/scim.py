@@ -141,7 +141,7 @@ def judge(tls: SSLContext | None = None, **without: bool) -> Iterator[Judge]:
         if seconds := server.delay(method, path):
             sent = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             late = environ | {"wsgi.input": BytesIO(sent)}
-            server.bring(seconds, lambda: list(application(late, lambda *_: None)))
+            server.bring(seconds, lambda: list(application(late, lambda *_: lambda _: None)))
             start("504 Gateway Timeout", [("Content-Length", "0")])
             return [b""]
         begun: list[Any] = []

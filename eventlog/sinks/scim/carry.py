@@ -30,7 +30,7 @@ from eventlog.sinks.scim.settings import ResourceSettings, list_columns
 from eventlog.sql.names import NAME_CHARACTERS
 
 TRIES: Final = 4
-"""How often a resource is read again that somebody else changes at the same time."""
+"""How often a resource is read again, or a name asked for, that somebody else changes at the same time."""
 
 CANNOT: Final = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.METHOD_NOT_ALLOWED)
 """Statuses of servers that do not do what is asked at all."""
@@ -77,14 +77,15 @@ class ScimCarrier:
 
         None stands for notes, and the request is what is to be tried next, if an object of ours has the name.
         """
-        others = [holder for holder in holders if holder is not None]
+        others = {holder for holder in holders if holder is not None}
         with self._receiver.turn_of(request.object, *others), self._receiver.turn_to_name(request):
             for holder in others:
                 self._make_room(request, holder)
             try:
                 notes = self._carry(request, is_new=is_new)
             except NameTakenError as error:
-                if error.holder not in holders and self._receiver.is_announced(error.holder):
+                # More than once: other connections may change names at the same time.
+                if len(holders) < TRIES and self._receiver.is_announced(error.holder):
                     holders.append(error.holder)
                     return request, None
                 later = self._receiver.list_coming(request.object)[1:]

@@ -38,7 +38,7 @@ def is_address(target: str) -> bool:
 
 def refuse_unknown(what: str, target: str) -> None:
     """Raise ConfigError for an address of no object store; `what` names the setting."""
-    if not target.strip():
+    if not target:
         raise ConfigError(f"{what} is empty.", hint="Name a folder; this one is a point.")
     if "\0" in target:
         raise ConfigError(f"{what} is {visible(target)}, and no path holds a NUL.", hint="Leave it out.")

@@ -19,6 +19,7 @@ SECRETS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_s
     lambda text: "${" not in text
 )
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="$"), min_size=1, max_size=30)
+FOLDERS = NAMES.filter(lambda name: name[0] != "~" and "\0" not in name)  # which the configuration refuses
 PLACES: dict[Sink, str] = {
     "files": "out",
     "stdout": "",
@@ -33,7 +34,7 @@ def read(text: str, environment: dict[str, str] | None = None) -> Config:
 
 
 @shares(files=0.05, others=0.2)
-@given(st.sampled_from(SINKS), NAMES, st.none() | NAMES, st.lists(NAMES, max_size=3).map(tuple), NAMES, SECRETS)
+@given(st.sampled_from(SINKS), NAMES, st.none() | NAMES, st.lists(NAMES, max_size=3).map(tuple), FOLDERS, SECRETS)
 def test_whatever_is_answered_is_in_force_and_no_secret_is_written(
     sink: Sink, log: str, schema: str | None, tables: tuple[str, ...], folder: str, password: str
 ) -> None:

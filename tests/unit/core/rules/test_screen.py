@@ -108,6 +108,12 @@ def test_what_one_output_and_all_outputs_ask_for_is_read_together(rows: tuple[in
     assert asked(*loads, *others) == {ONE: {"fname", "lname", PHONE}}
 
 
+def test_an_object_of_several_spellings_that_only_one_output_asks_for_is_read() -> None:
+    table = Table(name="usr", columns=(Column(name="idu", key=1, alike=("case",)), Column(name="fname")))
+    alone = event(1, 6, key="idu=Ab", perpetrator=f"{REFRESH_FOR}far")
+    assert asked(alone, catalog=Catalog([table])) == {RowId(None, "usr", "idu=Ab"): {"idu", "fname"}}
+
+
 def test_columns_are_asked_for_as_the_database_writes_them() -> None:
     table = Table(name="usr", columns=(Column(name="IDU", key=1), Column(name="Fname")))
     assert asked(event(1, 8, column="FNAME"), catalog=Catalog([table])) == {RowId(None, "usr", "IDU=1"): {"Fname"}}
