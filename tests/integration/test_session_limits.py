@@ -22,6 +22,7 @@ from eventlog.sql.access import is_passing, transaction
 from eventlog.sql.connect import connect, limit_sessions
 from tests.integration.publishing import config_of, site
 from tests.oracle.recorder import Recorder
+from tests.support.logged import with_bare_names
 from tests.support.servers import databases, mysqls
 
 ENDLESS = {"postgresql": "SELECT pg_sleep(60)", "mysql": "SELECT SLEEP(60) FROM usr"}
@@ -59,7 +60,7 @@ def test_whoever_looks_at_sessions_sees_which_are_ours(
 
 @contextmanager
 def limited(engine: Engine, statements: float | None = None, locks: float | None = None) -> Iterator[Engine]:
-    found = connect(engine.url.render_as_string(hide_password=False))
+    found = with_bare_names(connect(engine.url.render_as_string(hide_password=False)))
     limit_sessions(found, statements, locks)
     yield found
     found.dispose()

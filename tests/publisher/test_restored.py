@@ -39,6 +39,7 @@ from tests.publisher.real import COLUMNS, TABLE
 from tests.publisher.scene import Scene
 from tests.publisher.test_damage import found
 from tests.support import servers
+from tests.support.logged import with_bare_names
 
 FAILOVERS = 2
 """The second one meets outputs that were restored before; a third is the same again."""
@@ -173,7 +174,7 @@ class Site:
 def test_a_log_that_fails_over_loses_and_doubles_nothing_silently(
     primary: Primary, postgresql: Engine, tmp_path: Path
 ) -> None:
-    engine = connect(primary.url)
+    engine = with_bare_names(connect(primary.url))
     site, told = Site(engine, postgresql, tmp_path / "out"), set[str]()
     for _ in range(FAILOVERS):
         site.write(20)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 
 from eventlog.capture.track import track_sql
 from eventlog.core.rules.images import decode_image, encode_image
@@ -67,3 +68,15 @@ def said_of(engine: Engine, tables: list[str], options: TriggerOptions | None = 
     said: list[str] = []
     track_sql(engine, tables, options or TriggerOptions(), note=said.append)
     return said
+
+
+def with_bare_names(engine: Engine) -> Engine:
+    """Let a test's own statements name tables without a schema, on an engine as commands have it."""
+
+    def search(session: Any, _record: Any) -> None:
+        session.cursor().execute("SET search_path = public")
+        session.commit()
+
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "connect", search)
+    return engine
