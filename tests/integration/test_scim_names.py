@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,5 +69,23 @@ def test_a_server_has_what_the_tables_have_after_any_history(tmp_path: Path, sty
     first = int(os.environ.get("EVENTLOG_SEED") or random.SystemRandom().randrange(10**6))
     for seed in range(first, first + int(os.environ.get("EVENTLOG_HISTORIES", "3"))):
         engine = create_engine(f"sqlite:///{tmp_path}/{seed}.db")
-        play(engine, seed, style, share)
+        assert play(engine, seed, style, share) >= 4
         engine.dispose()
+
+
+def test_a_member_leaves_though_the_one_who_takes_the_place_is_made_later(engine: Engine) -> None:
+    with judge() as server:
+        given(engine)
+        run(engine, "DELETE FROM usr_grp WHERE idu = 2")
+        config = scim_config(engine, server.url)
+        publish_all(config)
+        server.meddle = lambda method, path: time.sleep(0.5 if method == "POST" and path.endswith("/Users") else 0)
+        run(
+            engine,
+            "INSERT INTO usr (idu, login) VALUES (9, 'new')",
+            "DELETE FROM usr_grp WHERE idu = 1",
+            "INSERT INTO usr_grp VALUES (1, 9)",
+        )
+        publish_all(config)
+        assert server.members("staff") == {"new"}
+        assert not ends(engine)

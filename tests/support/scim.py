@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import BytesIO
 from ssl import SSLContext
-from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import urllib3
@@ -44,9 +42,6 @@ class Judge:
         self.meddle: Meddle = lambda _method, _path: None
         self.after: Meddle = lambda _method, _path: None
         """Answers a request that the server has done, in its place."""
-        self.delay: Callable[[str, str], float] = lambda _method, _path: 0.0
-        """For how many seconds a request is under way after who sent it has given it up; 0 for one that is not."""
-        self._late: list[Timer] = []
 
     def resources(self, kind: str) -> list[dict[str, Any]]:
         """Return all resources of a type as JSON."""
@@ -80,16 +75,6 @@ class Judge:
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/scim+json"}
         answer = urllib3.request(method, self.url + path, json=body, headers=headers)
         assert answer.status < 300, answer.data
-
-    def bring(self, seconds: float, request: Callable[[], object]) -> None:
-        """Let a request come so much later."""
-        self._late.append(Timer(seconds, request))
-        self._late[-1].start()
-
-    def wait(self) -> None:
-        """Wait for requests that are under way."""
-        while self._late:
-            self._late.pop().join()
 
     def forget(self, user: str) -> None:
         """Take a user who is gone out of the groups, as most servers do."""
@@ -138,12 +123,6 @@ def judge(tls: SSLContext | None = None, **without: bool) -> Iterator[Judge]:
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start(status, headers)
             return [body]
-        if seconds := server.delay(method, path):
-            sent = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            late = environ | {"wsgi.input": BytesIO(sent)}
-            server.bring(seconds, lambda: list(application(late, lambda *_: lambda _: None)))
-            start("504 Gateway Timeout", [("Content-Length", "0")])
-            return [b""]
         begun: list[Any] = []
 
         def begin(*said: Any) -> Any:
@@ -160,7 +139,6 @@ def judge(tls: SSLContext | None = None, **without: bool) -> Iterator[Judge]:
     with serve_application(serve, tls) as root:
         server.url = f"{root}/v2"
         yield server
-        server.wait()
 
 
 MAPPING: dict[str, Any] = {

@@ -140,15 +140,12 @@ class ScimCarrier:
 
     def _as_named(self, request: ScimRequest, name: str) -> ScimRequest:
         """Make the request that gives an object another name."""
-        path = self._receiver.unique[request.mapping]
+        named = {"op": "replace", "path": str(self._receiver.unique[request.mapping]), "value": name}
         body = dict(request.body or {})
         if request.method == "POST":
-            body = apply_operations(body, [{"op": "replace", "path": str(path), "value": name}])
+            body = apply_operations(body, [named])
         else:
-            body["Operations"] = [
-                {**operation, "value": name} if operation["path"] == str(path) else operation
-                for operation in body["Operations"]
-            ]
+            body["Operations"] = [named if one["path"] == named["path"] else one for one in body["Operations"]]
         unique = Unique(request.unique.path, (name, *request.unique.values[1:]))
         return msgspec.structs.replace(request, body=body, unique=unique)
 
@@ -507,6 +504,8 @@ class ScimCarrier:
         for operation in (request.body or {}).get("Operations", ()):
             find = self._known.find if operation["op"] == "remove" else self._find_lasting
             value = fill_ids(operation.get("value"), find)
+            if value is None and operation["op"] == "replace" and isinstance(operation.get("value"), list):
+                value = []  # whom the receiver does not know yet comes later, and those before go now
             if operation["op"] == "remove":
                 if "value" not in operation or value:
                     operations.append(operation | ({"value": value} if value else {}))
