@@ -18,7 +18,7 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.daemon.publisher import Publisher
 from eventlog.publisher.journal import Journal
-from eventlog.sinks.scim.paths import CORE_GROUP
+from eventlog.sinks.scim.paths import CORE_GROUP, CORE_USER
 from tests.integration.publishing import in_thread, publish_all, until
 from tests.integration.scim_people import given
 from tests.support.scim import TOKEN, ends, judge, run, scim_config, scim_site, told, wanted
@@ -36,9 +36,12 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def make_group(url: str) -> None:
     """Make the group, as another publisher does it."""
-    body = {"schemas": [CORE_GROUP], "displayName": "staff"}
+    make(url, "/Groups", {"schemas": [CORE_GROUP], "displayName": "staff"})
+
+
+def make(url: str, place: str, body: dict[str, Any]) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/scim+json"}
-    answer = urllib3.request("POST", f"{url}/Groups", body=json.dumps(body), headers=headers)
+    answer = urllib3.request("POST", f"{url}{place}", body=json.dumps(body), headers=headers)
     assert answer.status == 201, answer.data
 
 
@@ -143,6 +146,29 @@ def test_a_group_that_a_server_has_surely_not_made_is_made_without_a_wait(engine
         assert told(server) == wanted(engine)
         assert len(refused) == 2
         assert time.monotonic() - began < 90
+
+
+def test_a_user_that_a_late_request_makes_after_its_end_is_gone_too(engine: Engine) -> None:
+    late: list[Timer] = []
+
+    def meddle(method: str, path: str) -> Any:
+        if method == "POST" and path.endswith("/Users") and not late:
+            late.append(Timer(1.5, make, [server.url, "/Users", {"schemas": [CORE_USER], "userName": "eve"}]))
+            late[0].start()
+            return UNKNOWN
+        return None
+
+    with judge() as server:
+        server.meddle = meddle
+        scim_site(engine)
+        with in_thread(Publisher(scim_config(engine, server.url, total_timeout=3.0))):
+            run(engine, "INSERT INTO usr (idu, login) VALUES (9, 'eve')")
+            until(lambda: "eve" in server.users() and not waiting(engine), "a user")
+            run(engine, "DELETE FROM usr WHERE idu = 9")
+            until(lambda: not waiting(engine), "its end")
+            late[0].join()
+        assert not server.users()
+        assert not ends(engine)
 
 
 def test_a_change_that_comes_again_after_its_object_was_deleted_is_no_error(

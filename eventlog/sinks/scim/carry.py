@@ -22,8 +22,9 @@ from eventlog.core.associations import Awaiting
 from eventlog.core.errors import SinkError
 from eventlog.sinks.scim.client import ScimAnswer, ScimClient
 from eventlog.sinks.scim.merge import apply_operations, apply_whole, cut_operations, list_changes, write_operations
-from eventlog.sinks.scim.paths import Path, get_value, read_path, set_value
+from eventlog.sinks.scim.paths import read_path, set_value
 from eventlog.sinks.scim.receiver import ScimReceiver
+from eventlog.sinks.scim.references import is_past, list_unknown
 from eventlog.sinks.scim.requests import PATCH_OP, ScimRequest, Unique, fill_ids, list_references
 from eventlog.sinks.scim.server import NameTakenError, RefusedError, find_resources, resource_path
 from eventlog.sinks.scim.settings import ResourceSettings, list_columns
@@ -224,7 +225,7 @@ class ScimCarrier:
         try:
             answer = self._client.ask("POST", request.path, body)
         finally:
-            self._receiver.doubt(request.object, is_open=self._client.may_be_done)
+            self._receiver.doubt(request, is_open=self._client.may_be_done)
         if answer.is_taken:
             made = answer.content.get("id")
             if made is None:
@@ -273,6 +274,16 @@ class ScimCarrier:
         return msgspec.structs.replace(request, method="POST", path=self._place(request), body=body, is_whole=False)
 
     def _end(self, request: ScimRequest) -> list[str]:
+        notes = self._end_known(request)
+        unique = self._receiver.find_doubt(request.object)
+        # A request that makes it may be under way still. One that is disabled keeps its name, so that is refused.
+        if unique is not None and request.method == "DELETE":
+            self._client.wait(self._receiver.doubt_seconds(request.object, is_new=True))
+            self._end_known(msgspec.structs.replace(request, unique=unique))
+        return notes
+
+    def _end_known(self, request: ScimRequest) -> list[str]:
+        """End an object's resource, if it is there."""
         try:
             found = self._known.find(request.object) or self._adopt(request)
         except NameTakenError:
@@ -412,7 +423,8 @@ class ScimCarrier:
     def _await(self, request: ScimRequest) -> list[str]:
         """Keep references to unknown objects until these appear; return their names."""
         names: list[str] = []
-        for name, place, operation in self._find_unresolved(request):
+        columns = list_columns(self._mapping(request), request.mapping)
+        for name, place, operation in list_unknown(request, columns, self._is_unknown):
             deferred = msgspec.json.encode(DeferredChange(request.mapping, operation)).decode()
             awaiting, is_old = Awaiting(request.object, place, deferred), self._receiver.is_replaced(name)
             found = self._known.find_or_await(name, awaiting, is_old=is_old)
@@ -424,34 +436,9 @@ class ScimCarrier:
             f"{', '.join(dict.fromkeys(names))}: the receiver does not have it yet; the reference is sent as soon as it has"
         ]
 
-    def _find_unresolved(self, request: ScimRequest) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield the parts of a request with references to unknown objects, each as an operation."""
-        body = request.body or {}
-        for operation in body["Operations"] if request.method == "PATCH" else self._as_operations(request):
-            value, path = operation.get("value"), operation["path"]
-            if operation["op"] == "remove":
-                continue
-            if not isinstance(value, list):
-                for name in self._unknown(value):
-                    yield name, path, operation
-                continue
-            for element in value:
-                for name in self._unknown(element):
-                    yield name, f"{path} {name}", {"op": "add", "path": path, "value": [element]}
-
-    def _as_operations(self, request: ScimRequest) -> Iterator[dict[str, Any]]:
-        """Yield the references of a whole resource as operations."""
-        for column in list_columns(self._mapping(request), request.mapping):
-            path = column.path
-            value = _referring(request.body or {}, path)
-            if isinstance(value, list):
-                yield {"op": "add", "path": path.top, "value": value}
-            elif value is not None:
-                yield {"op": "replace", "path": str(path), "value": value}
-
-    def _unknown(self, value: Any) -> list[str]:
-        names = (name for name in list_references(value) if not self._receiver.is_leaving(name))
-        return [name for name in names if self._find_lasting(name) is None]
+    def _is_unknown(self, name: str) -> bool:
+        """Tell whether the receiver does not know an object yet; one that leaves with this plan is not waited for."""
+        return not self._receiver.is_leaving(name) and self._find_lasting(name) is None
 
     def _find_lasting(self, name: str) -> str | None:
         """Find an object's id; None where it is soon another one, or none."""
@@ -463,7 +450,7 @@ class ScimCarrier:
         is_all = request.ends or request.method == "POST"
         operations = () if is_all else (request.body or {})["Operations"]
         for name, awaiting in self._known.waiting_of(request.object):
-            if is_all or _is_past(awaiting, name, operations):
+            if is_all or is_past(awaiting, name, operations):
                 self._known.end_waiting(name, awaiting)
 
     def _write_waiting(self, name: str) -> Iterator[str]:
@@ -523,28 +510,6 @@ class ScimCarrier:
         return resource_path(self._place(request), found)
 
 
-def _referring(body: Mapping[str, Any], path: Path) -> Any:
-    """Return the references at a path, one value or a list; None if there are none."""
-    held = get_value(body, Path(path.attribute, "", (), path.urn))
-    if isinstance(held, list):
-        return [element for element in held if any(list_references(element))] or None
-    value = get_value(body, path)
-    return value if any(list_references(value)) else None
-
-
 def _last_name(requests: Sequence[ScimRequest]) -> str | None:
     """Return the unique value that an object has after these requests; None where they do not say."""
     return next((one.unique.values[0] for one in reversed(requests) if one.unique.values and not one.ends), None)
-
-
-def _is_past(awaiting: Awaiting, name: str, operations: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether operations make out of date what waits for the object of this name."""
-    for operation in operations:
-        path = operation["path"]
-        if awaiting.place == path:
-            return True
-        if awaiting.place == f"{path} {name}":
-            is_all = operation["op"] == "replace" or "value" not in operation
-            if is_all or name in list_references(operation["value"]):
-                return True
-    return False

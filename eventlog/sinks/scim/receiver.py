@@ -10,16 +10,24 @@ from time import monotonic
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec import Struct
 
 from eventlog.core.associations import Associations
 from eventlog.sinks.scim.client import ScimClient
 from eventlog.sinks.scim.paths import Path, read_path
-from eventlog.sinks.scim.requests import ScimRequest
+from eventlog.sinks.scim.requests import ScimRequest, Unique
 from eventlog.sinks.scim.server import Abilities, read_abilities
 from eventlog.sinks.scim.settings import ResourceSettings, ScimSettings, list_columns
 
 LOCK_SLOTS: Final = 256
 """Objects that are asked for at the same time; more of them share a lock."""
+
+
+class Doubt(Struct, frozen=True):
+    """When a resource was asked for, and by what it is found."""
+
+    began: float
+    unique: Unique
 
 
 class ScimReceiver:
@@ -37,8 +45,8 @@ class ScimReceiver:
         self._leaving = frozenset[str]()
         self._seconds = seconds
         self._began = -math.inf
-        self._doubts: dict[str, float] = {}
-        """When a resource was asked for of which nobody knows whether it was made; before all times where it was not."""
+        self._doubts: dict[str, Doubt] = {}
+        """What was asked for of which nobody knows whether it was made; before all times where it was not."""
         self._patch = patch
         self._abilities: Abilities | None = None
         self._asking = Lock()
@@ -87,17 +95,26 @@ class ScimReceiver:
         self._began = monotonic()
         self._doubts.clear()
 
-    def doubt(self, name: str, *, is_open: bool) -> None:
-        """Know whether a request that makes an object's resource may still be done."""
-        self._doubts[name] = monotonic() if is_open else -math.inf
+    def doubt(self, request: ScimRequest, *, is_open: bool) -> None:
+        """Know whether a request that makes a resource may still be done; one before it may be still, too."""
+        if is_open:
+            self._doubts[request.object] = Doubt(monotonic(), request.unique)
+        else:
+            self._doubts.setdefault(request.object, Doubt(-math.inf, request.unique))
 
     def end_doubt(self, name: str) -> None:
-        """Know that an object's resource is there."""
-        self._doubts.pop(name, None)
+        """Know that an object's resource is there; a request that is late may make another one when that has gone."""
+        if not self.doubt_seconds(name, is_new=True):
+            self._doubts.pop(name, None)
+
+    def find_doubt(self, name: str) -> Unique | None:
+        """Find by what a resource is found that a request may still make; None where none may."""
+        return self._doubts[name].unique if self.doubt_seconds(name, is_new=True) else None
 
     def doubt_seconds(self, name: str, *, is_new: bool) -> float:
         """Return for how long an earlier request may still make an object's resource."""
-        began = self._doubts.get(name, -math.inf if is_new else self._began)
+        doubt = self._doubts.get(name)
+        began = doubt.began if doubt is not None else -math.inf if is_new else self._began
         return max(0.0, began + self._seconds - monotonic())
 
     def abilities(self, client: ScimClient) -> Abilities:
