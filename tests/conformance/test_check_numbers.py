@@ -61,7 +61,7 @@ def test_sessions_that_keep_numbers_in_hand_are_told_with_what_ends_it(postgresq
         "serial": "DEFAULT nextval('\"Own\".numbers'::regclass)",
     }
     run(postgresql, 'CREATE SCHEMA "Own"')
-    named = '"Own".numbers' if numbered == "serial" else "numbers"
+    named = '"Own".numbers' if numbered == "serial" else "public.numbers"
     if numbered != "identity":
         run(postgresql, f"CREATE SEQUENCE {named} CACHE {CACHED}")
     run(postgresql, LOG.format(log="theirs", numbered=ways[numbered]))
@@ -100,7 +100,7 @@ def test_triggers_that_number_the_log_are_read(postgresql: Engine, on: str, body
     install_beside(postgresql)
     (point,) = found(postgresql, "theirs")
     assert point.level is PointLevel.WARNING
-    assert point.said.startswith("The sequence numbers is drawn from by captured(), which names the log, and gives")
+    assert point.said.startswith("The sequence public.numbers is drawn from by public.captured(), which names the log, and gives")
     run(postgresql, "ALTER SEQUENCE numbers CACHE 1")
     assert [point.level for point in found(postgresql, "theirs")] == [PointLevel.OK]
 
