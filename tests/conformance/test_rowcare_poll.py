@@ -43,7 +43,7 @@ def statements(engine: Engine) -> Iterator[list[Statement]]:
     sent: list[Statement] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if "FROM event_log AS" in statement:
+        if "event_log AS" in statement:
             sent.append((statement, parameters))
 
     event.listen(engine, "before_cursor_execute", note)
