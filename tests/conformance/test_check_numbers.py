@@ -100,7 +100,9 @@ def test_triggers_that_number_the_log_are_read(postgresql: Engine, on: str, body
     install_beside(postgresql)
     (point,) = found(postgresql, "theirs")
     assert point.level is PointLevel.WARNING
-    assert point.said.startswith("The sequence public.numbers is drawn from by public.captured(), which names the log, and gives")
+    assert point.said.startswith(
+        "The sequence public.numbers is drawn from by public.captured(), which names the log, and gives"
+    )
     run(postgresql, "ALTER SEQUENCE numbers CACHE 1")
     assert [point.level for point in found(postgresql, "theirs")] == [PointLevel.OK]
 

@@ -20,7 +20,6 @@ from sqlalchemy import Engine, create_engine, make_url, text
 from eventlog.core.seams import Tenure
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from eventlog.sql.connect import connect
 from tests.hardening.quantity import scaled
 from tests.publisher.real import COLUMNS, TABLE
 from tests.publisher.scene import Scene
@@ -61,7 +60,7 @@ class ForgetfulServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def engine(self) -> Engine:
-        return connect(self.url)
+        return engine_on(make_url(self.url))
 
     def flush(self, engine: Engine) -> None:
         """Bring all commits to the disk: losses of applications are not the publisher's."""

@@ -34,7 +34,7 @@ def test_a_held_row_says_who_holds_it_and_others_that_they_are_behind_it(engine:
     scene.publish()
     [who, waits] = said(scene, 2)
     assert who.startswith("It is held since ")
-    assert who.endswith(" by ann: to be checked")
+    assert who.endswith(" by ann: to be checked.")
     assert waits == "It waits until somebody releases it."
     assert said(scene, 5) == ["It waits behind row 2 of the same object, which is held."]
 

@@ -33,6 +33,14 @@ def fix_search_path(engine: Engine) -> None:
 
     def open_session(*positional: Any, **named: Any) -> Any:
         session: Any = usual(*positional, **named)
+        try:
+            note_and_fix(session)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def note_and_fix(session: Any) -> None:
         cursor, is_alone = session.cursor(), session.autocommit
         told = getattr(getattr(session, "info", None), "backend_pid", None)
         session.autocommit = True  # one round trip in place of three
@@ -46,7 +54,6 @@ def fix_search_path(engine: Engine) -> None:
         if told not in (None, backend):
             cursor.execute(_FIX)
         cursor.close()
-        return session
 
     def tell_home(_session: Any, _record: Any) -> None:
         note_homes(engine, homes)
