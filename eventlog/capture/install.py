@@ -67,6 +67,7 @@ def install(
     _check_sequence(dialect_of(engine), names)
     with ddl_transaction(engine) as connection:
         names = place_log(connection, names)
+        _refuse_homeless(connection, names)
         _refuse_taken(connection, names)
         is_new = not has_log(connection, names)
         if is_new:
@@ -76,6 +77,13 @@ def install(
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
         _Migrations(names=names, order=tuple(order), storage=storage).run(connection, "upgrade", NEWEST_MIGRATION)
     return is_new
+
+
+def _refuse_homeless(connection: Connection, names: LogNames) -> None:
+    """Refuse to make a log without a schema for a role that looks for names in none."""
+    if names.schema is None and offers(dialect_of(connection), "searched_schemas"):
+        message = f"{names.table} has no schema, and the search path of the connected user names none that is there."
+        raise InstallError(message, hint=f"Give one, as in --log public.{names.table}.")
 
 
 def _refuse_taken(connection: Connection, names: LogNames) -> None:

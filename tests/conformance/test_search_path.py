@@ -111,6 +111,17 @@ def test_what_is_named_without_a_schema_stands_where_the_role_looks_first(postgr
         run(postgresql, "DROP OWNED BY searcher CASCADE", "DROP ROLE searcher")
 
 
+def test_who_looks_for_names_nowhere_gives_the_log_a_schema(postgresql: Engine) -> None:
+    engine = connect(postgresql.url.update_query_dict({"options": "-csearch_path="}).render_as_string(False))
+    try:
+        with pytest.raises(InstallError, match="names none that is there") as refused:
+            install(engine)
+        assert "--log public.event_log" in str(refused.value.hint)
+        assert install(engine, LogNames(schema="public"))
+    finally:
+        engine.dispose()
+
+
 def test_of_two_logs_of_different_owners_none_is_taken_for_the_other(postgresql: Engine) -> None:
     install(postgresql, LogNames(schema="public"))
     run(postgresql, "CREATE ROLE shadow", "CREATE SCHEMA postgres AUTHORIZATION shadow")
