@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ from tests.support.sinks import opened
 @contextmanager
 def small_disk(folder: Path, size: str = "64k") -> Iterator[Path]:
     """A file system of this size, where one may be mounted."""
+    if shutil.which("mount") is None:
+        absent("small-disk", "there is no mount")
     place = folder / "small"
     place.mkdir()
     mounted = subprocess.run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,20 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "scim.md"
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.+?)^```$", re.DOTALL | re.MULTILINE)
 INSTALLED = "pip install "
 """Begins a command that a machine of tests has done already."""
+STAND_INS = {
+    "sqlite3": """
+import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as connection:
+    connection.executescript(sys.argv[2] if len(sys.argv) > 2 else sys.stdin.read())
+""",
+    "curl": """
+import sys, urllib.request
+_, _, header, address = sys.argv[1:]
+with urllib.request.urlopen(urllib.request.Request(address, headers=dict([header.split(": ")]))) as answer:
+    print(answer.read().decode())
+""",
+}
+"""What a reader has, and a fresh machine has not, as far as the page uses it."""
 
 
 def test_the_page_is_true_command_for_command(tmp_path: Path) -> None:
@@ -30,8 +45,14 @@ def test_the_page_is_true_command_for_command(tmp_path: Path) -> None:
     # What a reader looks at, asked for once more while the receiver is there.
     script.append("eventlog explain 1; python ask.py; eventlog verify person team")
     (tmp_path / "ask.py").write_text(f"PORT = {port}\n{ASK}", encoding="utf-8")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, program in STAND_INS.items():
+        if shutil.which(name) is None:
+            (tools / name).write_text(f"#!{sys.executable}\n{program}", encoding="utf-8")
+            (tools / name).chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("EVENTLOG_", "PG"))}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    path = os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"], str(tools)])
     done = subprocess.run(
         ["bash", "-c", "\n".join(script)],
         cwd=tmp_path,
