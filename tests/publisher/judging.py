@@ -84,13 +84,8 @@ def _names(world: World) -> None:
     if not world.calls_objects or world.standbys.happened:
         return
     touched = {one.object for one in world.rows.values() if one.setbacks or one.gone or one.foreign or one.excused}
-    # What a receiver answered that nobody could read is not asked for again.
-    given_up = {
-        int(record)
-        for record, note, answers in world.ask("SELECT record_id, note, answers FROM event_log_outcome")
-        if "Given up" in f"{note} {answers}"
-    }
-    touched |= {one.object for one in world.rows.values() if one.record in given_up}
+    world.note_given_up()
+    touched |= world.given_up
     for name in world.outputs():
         if name[0] != "r":
             continue

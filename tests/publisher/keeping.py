@@ -51,6 +51,7 @@ def _is_at_rest(world: World) -> bool:
 
 def _purge(world: World) -> None:
     statuses = _letters(world)
+    world.note_given_up()  # what ended so goes with its row
     for _ in purge(world.log, Purge(statuses=PROCESSED, age=0)):
         pass
     gone = statuses.keys() - _letters(world).keys()

@@ -154,6 +154,8 @@ class World:
         self.publisher: Publisher | None = None
         self.freezer: threading.Thread | None = None
         self.in_transaction = 0
+        self.given_up: set[str] = set()
+        """Objects of which somebody gave up a row: what a receiver calls them nobody may have read."""
         self.forgotten: set[str] = set()
         self.trace: list[tuple[Any, ...]] = []
         self.dead = False
@@ -270,6 +272,12 @@ class World:
     def fail(self, *what: object) -> None:
         tail = "\n".join(map(str, self.trace[-60:]))
         raise AssertionError(f"history {self.seed}: {what}\n{tail}")
+
+    def note_given_up(self) -> None:
+        """Note the objects of rows that are given up: what a receiver answered that nobody could read is not asked for again."""
+        sql = "SELECT record_id, note, answers FROM event_log_outcome"
+        records = {int(record) for record, note, answers in self.ask(sql) if "Given up" in f"{note} {answers}"}
+        self.given_up |= {one.object for one in self.rows.values() if one.record in records}
 
     # --- what the oracle sees at once ------------------------------------------------------------------------------------
 
