@@ -19,6 +19,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from tests.integration.publishing import config_of, publish_all, url_of
 from tests.support.logged import run
+from tests.support.servers import absent
 
 COLUMNS = (
     "m mood",
@@ -49,7 +50,7 @@ def extend(engine: Engine, *names: str) -> None:
     with engine.connect() as connection:
         there = {name for (name,) in connection.exec_driver_sql("SELECT name FROM pg_available_extensions")}
     if not there.issuperset(names):
-        pytest.skip(f"the server lacks one of {', '.join(names)}")
+        absent("postgres", f"the server lacks one of {', '.join(names)}")
     run(engine, *(f"CREATE EXTENSION {name}" for name in names))
 
 
