@@ -36,8 +36,9 @@ class LateModel:
         refused = {outcome.position for outcome in answer if outcome.status is not Status.WARNING}
         for positions, object_name, uids, *_ in json.loads(document.body):
             if tuple(positions[0]) not in refused:
-                request = json.dumps([plan, [record for record, *_ in positions], uids])
-                self._known.await_answer(object_name, Awaiting(object_name, "", request))
+                # As for Entra: rows that are sent again wait for the answer to their last request alone.
+                request = json.dumps([[record for record, *_ in positions], uids])
+                self._known.await_answer(object_name, Awaiting(object_name, plan, request))
 
     def read(self) -> Sequence[LateAnswer]:
         """Tell some of what is waited for, in quiet all."""
@@ -49,17 +50,17 @@ class LateModel:
         for name, several in self._known.list_awaited():
             for awaiting in several:
                 if self._world.quiet or chance.random() < 0.2:
-                    plan, records, uids = json.loads(awaiting.request)
-                    status = self._say(awaiting.request, plan, uids)
+                    records, uids = json.loads(awaiting.request)
+                    status = self._say(awaiting, uids)
                     note = "" if status is Status.SUCCESS else "later"
                     yield LateAnswer(object=name, awaiting=awaiting, records=tuple(records), status=status, note=note)
 
-    def _say(self, request: str, plan: str, uids: Sequence[int]) -> Status:
-        target = self._target
+    def _say(self, awaiting: Awaiting, uids: Sequence[int]) -> Status:
+        target, request = self._target, (awaiting.place, awaiting.request)
         if request not in target.later:
             target.later[request] = status = self._world.later.choice(SAID)
             for place, one in enumerate(target.came):
-                if one.uid in uids and one.plan == plan:
+                if one.uid in uids and one.plan == awaiting.place:
                     target.came[place] = replace(one, status=max(one.status, status.value, key=RANK.index))
             target.denied.update(() if status is Status.SUCCESS else uids)
         return target.later[request]

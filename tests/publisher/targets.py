@@ -101,7 +101,7 @@ class Target:
         """Whether the connections of those who are there break off at their next step."""
         self.seen = 0
         """How many rows of a database have come."""
-        self.later: dict[str, Status] = {}
+        self.later: dict[tuple[str, str], Status] = {}
         """What it has said later of what it had accepted."""
         self.denied: set[int] = set()
         """Rows of which it has said later that they did not go well."""
