@@ -317,7 +317,7 @@ def _catalog(
     from eventlog.convert.inferred import catalog_of_files, read_archived_catalog
 
     if order.command == "batches":
-        # Files are read in another process, for which a script would be run once more.
+        # Each batch would tell of the tables that it has rows of, and of no others.
         if order.target.to != "xds" and asked.snapshot is None:
             raise UsageError(f"--to {order.target.to} needs --schema FILE for the batches of a stream.")
         return None

@@ -121,9 +121,10 @@ def open_store(order: Order) -> StoredConversion | None:
 def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) -> Summary:
     """Convert unless it is done, and mark rows, also those left unmarked of a complete output."""
     config = config_of(order)
-    conversion = conversion_of(order, config)
+    # Before the input is looked at: Arrow reads its settings when it is loaded.
     if not by_spark:
         prepare_processes(order)
+    conversion = conversion_of(order, config)
     with write_lineage(order, config, conversion), open_place(conversion, order, stored) as place:
         if order.marks:
             from eventlog.convert.marks import can_be_marked, waits_for_marks
