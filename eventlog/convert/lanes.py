@@ -218,7 +218,7 @@ def _number_changes(task: Lay) -> Iterator[pa.RecordBatch]:
     # Each attempt spills into a file of its own.
     part = InTheirOrder(replace(task.part, name=task.name))
     # As if all changes before had been numbered here: ranges are numbered side by side.
-    before = ChangeSeq.parse(task.after).later(task.part.first, part.stamp)
+    before = ChangeSeq.parse(task.after).later(task.part.span.first, part.stamp)
     numbers = Sequencer(before.text)
     for batch in part.batches:
         sequences = pa.array(map(numbers.step, batch.column(STAMP).to_pylist()), pa.string())

@@ -187,7 +187,7 @@ class LocalEngine:
         target = self._conversion.format
         assert isinstance(target, SentTables | SentMessages)
         whole = tasks.whole()
-        self._watch.begin("sending", whole.last, self._tally)
+        self._watch.begin("sending", whole.span.last, self._tally)
         form = form_of(self._conversion, tasks.tables)
         assert isinstance(form, SentForm)
         batches = self._count_passing(InTheirOrder(whole).batches)

@@ -19,8 +19,6 @@ from eventlog.convert.collecting import (
     ByRanges,
     ByTransactions,
     WrittenChanges,
-    by_ranges,
-    by_transactions,
     transaction_labels,
 )
 from eventlog.convert.forms import ENDS, form_of, with_transaction
@@ -239,7 +237,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
     with (
         reader_of(task.conversion, task.snapshot, task.bucket) as reader,
         _changes_of(task, schema) as (rendered, ends),
-        by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.outcome_boundaries) as ended,
+        ByRanges.in_file(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.outcome_boundaries) as ended,
     ):
         for results in step(ordered, task.conversion, keep, reader=reader, conflicts=conflicts):
             kind = kind_of(results)
@@ -271,14 +269,14 @@ def _changes_of(task: Decide, schema: pa.Schema) -> Iterator[tuple[ByRanges | By
     """Open the files for a partition's changes, and for the ends of gathered transactions."""
     file = Path(task.folder) / f"{task.name}-changes.arrow"
     if not task.conversion.gathers:
-        with by_ranges(file, schema, task.boundaries) as rendered:
+        with ByRanges.in_file(file, schema, task.boundaries) as rendered:
             yield rendered, None
         return
     labels = transaction_labels(task.boundaries)
     ends_file = file.with_name(f"{task.name}-ends.arrow")
     with (
-        by_transactions(file, schema, labels) as changes,
-        by_transactions(ends_file, ENDS, labels) as ends,
+        ByTransactions.in_file(file, schema, labels) as changes,
+        ByTransactions.in_file(ends_file, ENDS, labels) as ends,
     ):
         yield changes, ends
 

@@ -12,13 +12,14 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from importlib.abc import MetaPathFinder
 from itertools import count
 from multiprocessing import active_children, connection, forkserver, get_context, parent_process
 from pathlib import Path
-from threading import RLock, Thread, current_thread, main_thread
+from threading import Thread, current_thread, main_thread
+from types import SimpleNamespace
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -71,7 +72,8 @@ class SharedTally:
     """How many rows all processes together have got through; read by whoever shows it."""
 
     def __init__(self) -> None:
-        self.shared: Any = _OwnCount()
+        # What one process alone counts needs no lock.
+        self.shared: Any = SimpleNamespace(value=0, get_lock=nullcontext)
         if processes_share_locks():
             self.shared = get_context(START).Value("q", 0)
 
@@ -84,17 +86,6 @@ class SharedTally:
         # To read and to write it are two steps, between which another process may come.
         with self.shared.get_lock():
             self.shared.value += rows
-
-
-class _OwnCount:
-    """A number of one process, as `multiprocessing.Value` has one of several."""
-
-    def __init__(self) -> None:
-        self.value = 0
-        self._lock = RLock()
-
-    def get_lock(self) -> AbstractContextManager[bool]:
-        return self._lock
 
 
 class _Here:
