@@ -11,7 +11,7 @@ import os
 import pickle  # only of tasks from our own driver, whose functions Spark pickles too
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
 from itertools import pairwise
@@ -31,7 +31,6 @@ from eventlog.convert.folders import merge
 from eventlog.convert.partitions import (
     BY_OBJECT,
     PartitionFile,
-    PartitionWriter,
     in_order,
     labels_of,
     partition_file,
@@ -61,6 +60,7 @@ from eventlog_spark.exchange import (
     ROWS,
     TABLES,
     Blob,
+    BlobFiles,
     Bundle,
     pack_rows,
     unbundle_blobs,
@@ -173,15 +173,10 @@ def gather_changes(
 ) -> Iterator[pa.RecordBatch]:
     """Bring whole transactions' changes to the ranges of their ends; add a note for each label."""
     with travelling(), local_folder() as folder:
-        files: dict[int, PartitionWriter] = {}
-        with ExitStack() as opened:
+        with BlobFiles(folder) as files:
             for blob in (blob for batch in batches for blob in unbundle_blobs(batch)):
-                for rows in unpack_rows(blob.content):
-                    if blob.kind not in files:
-                        path = folder / f"{blob.kind}.arrow"
-                        files[blob.kind] = opened.enter_context(partition_file(path, rows.schema))
-                    files[blob.kind].write(blob.bucket, rows)
-        finished = {kind: (writer.finished(),) for kind, writer in files.items()}
+                files.take(blob)
+        finished = {kind: (file,) for kind, file in files.finished().items()}
         bundle = Bundle(CHANGES)
         for label in labels_of(finished.get(CHANGES, ())):
             task = Gather(
@@ -233,8 +228,7 @@ class _Buckets:
 
     def drain(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Take in all blobs."""
-        writers: dict[int, PartitionWriter] = {}
-        with ExitStack() as files:
+        with BlobFiles(self._folder) as files:
             for blob in (blob for batch in batches for blob in unbundle_blobs(batch)):
                 if blob.kind == NOTES:
                     self._noted.append(msgspec.json.decode(blob.content, type=UnitNumbers))
@@ -249,8 +243,9 @@ class _Buckets:
                     self._extents.setdefault(blob.bucket, []).append(extent)
                     self._rows.write(blob.content)
                 else:
-                    self._take_table(blob, writers, files)
-        self._tables = {kind: writer.finished() for kind, writer in writers.items()}
+                    # Rows of the snapshot, where the local engine looks for them.
+                    files.take(blob)
+        self._tables = files.finished()
 
     @property
     def numbers(self) -> list[int]:
@@ -284,20 +279,6 @@ class _Buckets:
         conflicts = numbers_in(self._conflicts(number))
         with reader_of(order, self._place_tables(), number) as reader:
             yield from step(rows, order, keep, reader=reader, conflicts=conflicts)
-
-    def _take_table(
-        self,
-        blob: Blob,
-        writers: dict[int, PartitionWriter],
-        files: ExitStack,
-    ) -> None:
-        """Keep rows of the snapshot where the local engine looks for them."""
-        for rows in unpack_rows(blob.content):
-            # Only the rows themselves say what columns the table has.
-            if blob.kind not in writers:
-                opening = partition_file(self._folder / f"{blob.kind}.arrow", rows.schema)
-                writers[blob.kind] = files.enter_context(opening)
-            writers[blob.kind].write(blob.bucket, rows)
 
     def _unpack_rows(self, number: int) -> Iterator[pa.RecordBatch]:
         """Yield a bucket's rows of the log."""

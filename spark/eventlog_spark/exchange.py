@@ -10,6 +10,8 @@ number of its bucket, which says where it goes, and its kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,7 +20,14 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from eventlog.convert.inputs import Unit
-from eventlog.convert.partitions import PACKED, gather_batches, write_by
+from eventlog.convert.partitions import (
+    PACKED,
+    PartitionFile,
+    PartitionWriter,
+    gather_batches,
+    partition_file,
+    write_by,
+)
 from eventlog.convert.plan import RANGE_BYTES, RANGE_ROWS
 from eventlog.convert.reading import read, read_log
 from eventlog.convert.rows import OBJECT, Placing, bucket_of, shape_rows
@@ -123,6 +132,28 @@ def unpack_rows(content: bytes) -> Iterator[pa.RecordBatch]:
     """Yield the rows packed by `pack_rows`."""
     with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
         yield from reader
+
+
+class BlobFiles(ExitStack):
+    """Files of the rows in blobs, one for each kind, with the blobs' buckets as labels."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._writers: dict[int, PartitionWriter] = {}
+
+    def take(self, blob: Blob) -> None:
+        """Write the rows of a blob."""
+        for rows in unpack_rows(blob.content):
+            # Only the rows themselves say what columns they have.
+            if blob.kind not in self._writers:
+                opening = partition_file(self._folder / f"{blob.kind}.arrow", rows.schema)
+                self._writers[blob.kind] = self.enter_context(opening)
+            self._writers[blob.kind].write(blob.bucket, rows)
+
+    def finished(self) -> dict[int, PartitionFile]:
+        """Return the files by kind."""
+        return {kind: writer.finished() for kind, writer in self._writers.items()}
 
 
 NAMING: Final = pa.schema(
