@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -200,7 +200,7 @@ class Marking:
         from eventlog.convert.outcomes import OutcomesInOrder
 
         marked = 0
-        with self._output.outcomes() as files, OutcomesInOrder(files) as outcomes:
+        with self._output.outcomes() as files, closing(OutcomesInOrder(files)) as outcomes:
             for number, records in self._place.list_sealed().items():
                 # A batch may be empty when all of its rows have gone; then nothing is read for it.
                 last = -(2**63)
@@ -214,7 +214,7 @@ class Marking:
         """Seal the rows of an output made without --mark; return how many cannot be sealed."""
         from eventlog.convert.outcomes import OutcomesInOrder
 
-        with self._output.outcomes() as files, OutcomesInOrder(files) as outcomes:
+        with self._output.outcomes() as files, closing(OutcomesInOrder(files)) as outcomes:
             taken = self._place.seal(outcomes.numbers())
         self._place.let_appear()
         return sum(taken.left.values())

@@ -35,18 +35,14 @@ load, they share.
 PRELOADED: Final = "eventlog.convert.preloaded"
 
 
-class FolderWork(Protocol):
-    """What is done in a folder."""
-
-    @property
-    def folder(self) -> str: ...
-
-
-class Task(FolderWork, Protocol):
-    """What one process does at a time. The name tells it from all others of the conversion."""
+class Task(Protocol):
+    """What one process does at a time, in a folder. The name tells it from all others of the conversion."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def folder(self) -> str: ...
 
 
 def cores() -> int:
@@ -211,7 +207,7 @@ def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def guard_task(function: Callable[[Any], Result], task: FolderWork) -> Result:
+def guard_task(function: Callable[[Any], Result], task: Task) -> Result:
     """Run the task; the disk's refusal becomes our error, which can travel between processes."""
     try:
         with without_collecting():
@@ -222,7 +218,7 @@ def guard_task(function: Callable[[Any], Result], task: FolderWork) -> Result:
         raise cannot_write(Path(error.filename or task.folder), error) from error
 
 
-def _in_stage(stage: int, function: Callable[[Any], Result], task: FolderWork) -> Result:
+def _in_stage(stage: int, function: Callable[[Any], Result], task: Task) -> Result:
     """Run a task in a process of the pool. Memory freed by the stage before goes back to the
     system: this one needs other sizes, and both would be held. Before each task it would cost a
     sixth.

@@ -38,23 +38,16 @@ CORE_TASKS: Final = 4
 class Cut(Struct, frozen=True, kw_only=True):
     """The pieces of the input, and the files of a snapshot's `tables`.
 
-    `rows` are `counted`, or judged by the size of files that do not say how many they have. `size`
+    `rows` are judged by the size of files that do not say how many they have; then there is no `total`. `size`
     are the bytes of all files.
     """
 
     pieces: tuple[Piece, ...]
     rows: int
+    total: int | None = None
     size: int = 0
-    counted: bool = True
     taken: ConvertedRows = ALL
     tables: tuple[SnapshotFile, ...] = ()
-
-    @property
-    def total(self) -> int | None:
-        """Return the number of rows to show; None if it is only an estimate."""
-        if not self.counted:
-            return None
-        return self.rows
 
     @property
     def buckets(self) -> int:
@@ -82,9 +75,9 @@ def cut(conversion: Conversion, taken: ConvertedRows | None = None) -> Iterator[
     elif isinstance(conversion.input, FilesInput):
         pieces = units(conversion.input)
         rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in pieces)
-        counted = all(unit.rows is not None for unit in pieces)
+        total = None if None in [unit.rows for unit in pieces] else rows
         size = sum(unit.size for unit in pieces)
-        yield Cut(pieces=tuple(pieces), rows=rows, size=size, counted=counted, tables=tables)
+        yield Cut(pieces=tuple(pieces), rows=rows, total=total, size=size, tables=tables)
     else:
         assert isinstance(conversion.input, LogInput)
         with _log(conversion, conversion.input, tables, taken) as log_cut:
@@ -122,4 +115,4 @@ def _log(
             if lowest is not None:
                 count = 1 + int(rows) // RANGE_ROWS
                 pieces = [*cut_numbers(int(lowest), int(highest), count, snapshot)]
-        yield Cut(pieces=tuple(pieces), rows=int(rows), taken=taken, tables=tables)
+        yield Cut(pieces=tuple(pieces), rows=int(rows), total=int(rows), taken=taken, tables=tables)
