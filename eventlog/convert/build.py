@@ -66,7 +66,7 @@ def conversion_of(order: Order, config: Config) -> Conversion:
     else:
         source = _stream(asked, config)
     read_back = choose_read_back(order, config)
-    catalog = _catalog(order, config, read_back)
+    catalog = _catalog(order, config, source, read_back)
     steps = steps_of_order(order, config)
     target = target_of(order.target, config)
     if isinstance(target, SentTables | SentMessages) and (order.places.addresses or order.places.stored):
@@ -302,6 +302,7 @@ def choose_read_back(order: Order, config: Config) -> DatabaseRows | SnapshotRow
 def _catalog(
     order: Order,
     config: Config,
+    source: LogInput | FilesInput | StreamInput,
     read_back: DatabaseRows | SnapshotRows | None,
 ) -> Catalog | None:
     asked, log = order.source, config.source.log
@@ -310,7 +311,7 @@ def _catalog(
     if asked.schema is not None:
         return catalog_from_json(content_of(asked.schema), origin=str(asked.schema))
     # Streams describe themselves.
-    if not isinstance(asked, FilesOrder):
+    if not isinstance(asked, FilesOrder) or not isinstance(source, FilesInput):
         return None
     if isinstance(read_back, DatabaseRows):
         return _catalog_of_database(read_back.url, log, config)
@@ -321,15 +322,14 @@ def _catalog(
         if order.target.to != "xds" and asked.snapshot is None:
             raise UsageError(f"--to {order.target.to} needs --schema FILE for the batches of a stream.")
         return None
-    files = _files(asked, config, "")
     # Archives carry the tables with their images; nobody reads files that lie elsewhere.
-    if not order.places.addresses and (archived := read_archived_catalog(files)) is not None:
+    if not order.places.addresses and (archived := read_archived_catalog(source)) is not None:
         return archived
     if order.target.to == "xds" or asked.snapshot is not None:
         # XDS asks for no schema, and snapshots have one.
         return None
     # Rows in files name their keys and columns.
-    return catalog_of_files(files)
+    return catalog_of_files(source)
 
 
 def _catalog_of_database(url: str, log: str, config: Config) -> Catalog:

@@ -21,6 +21,9 @@ from eventlog.xds.write import XdsFormat
 
 # What other formats, receivers and sources need is loaded with them: a conversion of XDS rows does without.
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eventlog.convert.inputs import Unit
     from eventlog.policies.bound import Policy
     from eventlog.policies.steps import Steps
     from eventlog.qlik.change_tables.settings import ChangeTableSettings
@@ -181,6 +184,13 @@ class Conversion(Struct, frozen=True, kw_only=True, dict=True):
     """The changes of a transaction come together, or in the order of their rows."""
     who: bool = False
     """Changes say who is behind them, and those of two people are never one."""
+
+    @cached_property
+    def units(self) -> Sequence[Unit]:
+        """Find the files of rows and cut them, once; none for other inputs."""
+        from eventlog.convert.inputs import units
+
+        return units(self.input) if isinstance(self.input, FilesInput) else ()
 
     @cached_property
     def gathers(self) -> bool:

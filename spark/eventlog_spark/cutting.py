@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from eventlog.convert.inputs import units
 from eventlog.convert.plan import BUCKET_BYTES, BUCKET_ROWS, ROW_BYTES
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
@@ -73,7 +72,7 @@ def cut(conversion: Conversion, taken: ConvertedRows | None = None) -> Iterator[
         # A stream is cut by what it holds.
         yield Cut(pieces=(), rows=0)
     elif isinstance(conversion.input, FilesInput):
-        pieces = units(conversion.input)
+        pieces = conversion.units
         rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in pieces)
         total = None if None in [unit.rows for unit in pieces] else rows
         size = sum(unit.size for unit in pieces)
