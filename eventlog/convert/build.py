@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from eventlog.cli.site import DEFAULT_FILE, content_of
-from eventlog.config.build import log_settings_of, options_of
+from eventlog.config.build import options_of, reads_originators
 from eventlog.config.settings import Config, load
 from eventlog.convert.orders import FilesOrder, GBaseOrder, LinterOrder, LogOrder, Order, is_foreign, scheme_of
 from eventlog.convert.settings import (
@@ -91,7 +91,7 @@ def conversion_of(order: Order, config: Config) -> Conversion:
         overwrite=order.overwrite,
         steps=steps,
         transactions=transactions_of(order.target, config),
-        who=log_settings_of(config).who,
+        who=reads_originators(config),
     )
 
 
@@ -229,7 +229,7 @@ def _log(asked: LogOrder, config: Config) -> LogInput:
         clock=config.source.clock,
         statuses=asked.statuses,
         mark=asked.mark,
-        who=log_settings_of(config).who,
+        who=reads_originators(config),
     )
 
 

@@ -135,8 +135,14 @@ def without_secrets(value: object) -> object:
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
-        shown = [name for name in value if not is_secret(str(name))]
-        return {name: _without_secrets(value[name]) for name in shown}
+        shown = {}
+        for name, item in value.items():
+            # What is no text and has none is no secret.
+            if item is None or isinstance(item, int | float):
+                shown[name] = item
+            elif not is_secret(str(name)):
+                shown[name] = _without_secrets(item)
+        return shown
     if isinstance(value, list | tuple):
         return [_without_secrets(item) for item in value]
     if isinstance(value, str):

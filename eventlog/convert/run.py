@@ -20,7 +20,6 @@ from eventlog.convert.work import ALONE, cores, end_server, foresee_workers, pro
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import SPARK, is_there, require_spark
 from eventlog.core.secrets import bare_address
-from eventlog.lineage.converting import report_conversion
 
 if TYPE_CHECKING:
     from eventlog.config.settings import Config
@@ -160,6 +159,10 @@ def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) ->
 
 def write_lineage(order: Order, config: Config, conversion: Conversion) -> AbstractContextManager[None]:
     """Tell lineage of a conversion, if the configuration names a file for it."""
+    if "lineage" not in config.tables:
+        return nullcontext()
+    from eventlog.lineage.converting import report_conversion
+
     source = order.source.url if isinstance(order.source, LogOrder) else ""
     tables = [table.whole for table in conversion.catalog or ()]
     shown = order.target.output or order.target.to_database or order.target.kafka or order.places.shown
