@@ -24,6 +24,7 @@ from eventlog.convert.settings import (
     StreamInput,
 )
 from eventlog.convert.targets import (
+    lake_of,
     refuse_target,
     refuse_unread_policies,
     steps_of_order,
@@ -95,9 +96,9 @@ def conversion_of(order: Order, config: Config) -> Conversion:
     )
 
 
-def is_worth_spark(order: Order) -> bool:
+def is_worth_spark(order: Order, config: Config) -> bool:
     """Return True if Spark should do it where it can: the options are for it, or the input is worth its start."""
-    if order.target.to_database is not None or _goes_into_a_lake(order):
+    if order.target.to_database is not None or lake_of(order.target, config) is not None:
         return False
     if order.engine.is_spark:
         return True
@@ -105,14 +106,8 @@ def is_worth_spark(order: Order) -> bool:
     if order.target.kafka is not None:
         return False
     if isinstance(order.source, LogOrder):
-        return _count_rows(order, order.source) >= SPARK_ROWS
+        return _count_rows(_log(order.source, config)) >= SPARK_ROWS
     return _size(order) >= SPARK_BYTES
-
-
-def _goes_into_a_lake(order: Order) -> bool:
-    from eventlog.convert.targets import lake_of
-
-    return order.target.output is not None and lake_of(order.target, load(order.config)) is not None
 
 
 def refuse_order(order: Order) -> None:
@@ -355,10 +350,8 @@ def _size(order: Order) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def _count_rows(order: Order, asked: LogOrder) -> int:
+def _count_rows(source: LogInput) -> int:
     """Count the rows of a log to convert."""
-    # Before the database is asked anything.
-    refuse_order(order)
     from sqlalchemy import text
 
     from eventlog.convert.reading import with_statuses
@@ -367,7 +360,6 @@ def _count_rows(order: Order, asked: LogOrder) -> int:
     from eventlog.sql.dialect import dialect_of, log_holes, statement
     from eventlog.sql.findlog import log_columns
 
-    source = _log(asked, load(order.config))
     engine = connect(source.url)
     try:
         names, dialect = log_columns(engine, source.names, source.columns), dialect_of(engine)

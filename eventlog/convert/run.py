@@ -35,12 +35,13 @@ def run(order: Order) -> int:
     """Convert, show the result, and return the exit code."""
     if order.command == "follow":
         return run_following(order)
-    by_spark = uses_spark(order)
+    config = config_of(order)
+    by_spark = uses_spark(order, config)
     with ExitStack() as held:
         try:
             hold_folders(order, held)
             stored = open_store(order)
-            summary = convert(order, stored, by_spark=by_spark)
+            summary = convert(order, config, stored, by_spark=by_spark)
         except KeyboardInterrupt:
             end_server()
             # Of a log other rows wait by the time that somebody goes on.
@@ -117,9 +118,8 @@ def open_store(order: Order) -> StoredConversion | None:
     return StoredConversion(objects, order.places.out, overwrite=order.overwrite)
 
 
-def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) -> Summary:
+def convert(order: Order, config: Config, stored: StoredConversion | None, *, by_spark: bool) -> Summary:
     """Convert unless it is done, and mark rows, also those left unmarked of a complete output."""
-    config = config_of(order)
     # Before the input is looked at: Arrow reads its settings when it is loaded.
     if not by_spark:
         prepare_processes(order)
@@ -188,7 +188,7 @@ def open_place(conversion: Conversion, order: Order, stored: StoredConversion | 
     if not order.marks:
         yield None
     elif stored is not None:
-        yield stored.marked
+        yield stored
     elif order.places.addresses:
         require_spark()
         from eventlog_spark.addresses import open_marked_address
@@ -304,7 +304,7 @@ def show(order: Order, summary: Summary) -> None:
         say(f"eventlog: {note}", err=True)
 
 
-def uses_spark(order: Order) -> bool:
+def uses_spark(order: Order, config: Config) -> bool:
     """Return True if Spark does it: when it is asked for, or when it is worth it and can run."""
     if order.places.stored or order.places.fetched:
         return False
@@ -321,7 +321,7 @@ def uses_spark(order: Order) -> bool:
         find_java(os.environ)
     except ConfigError:
         return False
-    return is_worth_spark(order)
+    return is_worth_spark(order, config)
 
 
 def _cluster(order: Order) -> Cluster:

@@ -23,6 +23,7 @@ from eventlog.xds.write import XdsFormat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eventlog.config.settings import Choice
     from eventlog.convert.inputs import Unit
     from eventlog.policies.bound import Policy
     from eventlog.policies.steps import Steps
@@ -53,19 +54,6 @@ def _parquet() -> RowFiles:
 
     return PARQUET
 
-
-Columns = (
-    Literal[
-        "auto",
-        "new",
-        "old",
-        "new by bytes",
-        "old by bytes",
-        "new by letters",
-        "old by letters",
-    ]
-    | tuple[str, ...]
-)
 
 PART_EVENTS = 100_000
 """Changes in a part file by default."""
@@ -132,7 +120,7 @@ class LogInput(Struct, frozen=True, kw_only=True):
 
     url: str
     log: str = "event_log"
-    columns: Columns = "auto"
+    columns: Choice | tuple[str, ...] = "auto"
     clock: str = UTC
     statuses: str = "N"
     mark: bool = False
@@ -248,12 +236,6 @@ class Conversion(Struct, frozen=True, kw_only=True, dict=True):
 
         return Policy(self.steps, catalog)
 
-    @property
-    def _looks_up(self) -> bool:
-        from eventlog.policies.steps import Lookup
-
-        return any(isinstance(step, Lookup) for step in self.steps)
-
     def __post_init__(self) -> None:
         """Refuse settings and combinations that bulk conversion cannot do."""
         if self.part_events < 1:
@@ -274,12 +256,15 @@ class Conversion(Struct, frozen=True, kw_only=True, dict=True):
                 "Policies need to know tables, columns and keys.",
                 hint="Use --schema FILE (`eventlog catalog` writes it).",
             )
-        if self.steps and self._looks_up and not isinstance(self.read_back, DatabaseRows):
-            what = "A step with do = 'lookup' reads rows of other tables"
-            raise ConfigError(
-                f"{what}, and only a database has all of them at hand.",
-                hint="Read back from a database; or leave the step out.",
-            )
+        if self.steps and not isinstance(self.read_back, DatabaseRows):
+            from eventlog.policies.steps import Lookup
+
+            if any(isinstance(step, Lookup) for step in self.steps):
+                what = "A step with do = 'lookup' reads rows of other tables"
+                raise ConfigError(
+                    f"{what}, and only a database has all of them at hand.",
+                    hint="Read back from a database; or leave the step out.",
+                )
         if self.read_back is not None and self.catalog is None:
             raise ConfigError(
                 "Reading back needs to know tables, columns and keys.",
