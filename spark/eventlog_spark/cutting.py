@@ -14,7 +14,6 @@ from eventlog.convert.plan import BUCKET_BYTES, BUCKET_ROWS, ROW_BYTES
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
 from eventlog.convert.taken import ALL, ConvertedRows, choose_rows
-from eventlog_spark.exchange import WholeLog
 from eventlog_spark.log import BulkLog, cut_numbers
 from eventlog_spark.options import NumberRange, options_of
 from eventlog_spark.snapshot import EXPORT
@@ -108,7 +107,7 @@ def _log(
             snapshot = str(connection.exec_driver_sql(EXPORT).scalar_one())
         ((lowest, highest),) = log.rows(connection, "extent")
         ((rows,),) = log.rows(connection, "chosen_count")
-        pieces: list[NumberRange | WholeLog] = [WholeLog()]
+        pieces: list[NumberRange | None] = [None]
         if snapshot is not None:
             pieces = []
             if lowest is not None:

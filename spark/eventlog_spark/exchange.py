@@ -182,14 +182,9 @@ be hundreds of these.
 """
 
 
-class WholeLog(Struct, frozen=True, kw_only=True):
-    """A log that is read in one piece, because its database has no snapshot that several sessions
-    can share.
-    """
-
-
 if TYPE_CHECKING:
-    Piece = Unit | NumberRange | WholeLog
+    # None is a whole log, where the database has no snapshot that several sessions can share.
+    Piece = Unit | NumberRange | None
 
 
 def read_pieces(
@@ -342,7 +337,7 @@ def rows_of(conversion: Conversion, piece: Piece) -> Iterator[pa.RecordBatch]:
         assert isinstance(piece, Unit)
         return read(piece, source.statuses, source.clock)
     assert isinstance(source, LogInput)
-    if isinstance(piece, WholeLog):
+    if piece is None:
         return read_log(source)
     assert not isinstance(piece, Unit)
     return _copy_rows(source, piece)
