@@ -18,7 +18,6 @@ import msgspec
 from msgspec.structs import replace
 
 from eventlog.convert.commit import IDENTITY, SUCCESS, Summary
-from eventlog.convert.inputs import input_files
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Status
@@ -37,7 +36,8 @@ def identity_of(conversion: Conversion) -> str:
     source: object
     try:
         if isinstance(asked, FilesInput):
-            source = [_files(input_files(asked)), asked.statuses, asked.clock]
+            paths = dict.fromkeys(unit.path for unit in conversion.units)
+            source = [_files(map(Path, paths)), asked.statuses, asked.clock]
         elif isinstance(asked, LogInput):
             # Whether rows are marked afterwards changes nothing of the output.
             source = without_secrets(replace(asked, mark=False))
