@@ -36,8 +36,7 @@ def identity_of(conversion: Conversion) -> str:
     source: object
     try:
         if isinstance(asked, FilesInput):
-            paths = dict.fromkeys(unit.path for unit in conversion.units)
-            source = [_files(map(Path, paths)), asked.statuses, asked.clock]
+            source = [_files(asked.paths), asked.statuses, asked.clock]
         elif isinstance(asked, LogInput):
             # Whether rows are marked afterwards changes nothing of the output.
             source = without_secrets(replace(asked, mark=False))

@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 from pyarrow.parquet import read_schema
 
-from eventlog.convert.inputs import describe_damage, input_files, kind_of_file, units
+from eventlog.convert.inputs import describe_damage, kind_of_file, units
 from eventlog.convert.reading import read
 from eventlog.convert.settings import FilesInput
 from eventlog.core.errors import KeySyntaxError
@@ -42,7 +42,7 @@ def catalog_of_files(files: FilesInput) -> Catalog:
 
 def read_archived_catalog(files: FilesInput) -> Catalog | None:
     """Read the tables of the archives' images, from the newest: it has all former definitions; None if there is none."""
-    for path in sorted(input_files(files), key=lambda path: path.name, reverse=True):
+    for path in sorted(files.paths, key=lambda path: path.name, reverse=True):
         if kind_of_file(path) == "parquet":
             try:
                 metadata = read_schema(path).metadata or {}

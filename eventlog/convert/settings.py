@@ -101,7 +101,7 @@ class ChangeRows(Struct, frozen=True, kw_only=True):
 Target = XdsFormat | TableFiles | MessageFiles | SentTables | SentMessages | ChangeRows
 
 
-class FilesInput(Struct, frozen=True, kw_only=True):
+class FilesInput(Struct, frozen=True, kw_only=True, dict=True):
     """Files, folders and patterns of file names. Without `statuses`, rows with any status letter
     are converted.
 
@@ -113,6 +113,14 @@ class FilesInput(Struct, frozen=True, kw_only=True):
     statuses: str = ""
     clock: str = UTC
     line_limit: int = LINE_BYTES
+
+    @cached_property
+    def paths(self) -> Sequence[Path]:
+        """Find the input files, once."""
+        from eventlog.convert.inputs import files_at
+
+        # A set: patterns overlap, and a file that is read twice has each of its rows twice.
+        return sorted({path for pattern in self.places for path in files_at(pattern)})
 
 
 class LogInput(Struct, frozen=True, kw_only=True):
@@ -175,7 +183,7 @@ class Conversion(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def units(self) -> Sequence[Unit]:
-        """Find the files of rows and cut them, once; none for other inputs."""
+        """Cut the files of rows, once; there are none of other inputs."""
         from eventlog.convert.inputs import units
 
         return units(self.input) if isinstance(self.input, FilesInput) else ()
