@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 from eventlog.cli.show import say, show_json, show_json_line
 from eventlog.cli.watching import watching
 from eventlog.convert.build import config_of, conversion_of
-from eventlog.convert.commit import SUCCESS, summary_from
+from eventlog.convert.commit import SUCCESS, Destination, summary_from
 from eventlog.convert.identity import complete, same
 from eventlog.convert.orders import LogOrder, Order
 from eventlog.convert.targets import lake_of
@@ -198,9 +198,7 @@ def open_place(conversion: Conversion, order: Order, stored: StoredConversion | 
         with open_marked_address(address, _cluster(order), hiding=conversion.hides) as place:
             yield place
     else:
-        from eventlog.convert.marks import MarkedFolder
-
-        yield MarkedFolder(conversion.destination)
+        yield Destination(conversion.destination)
 
 
 def marking_of(conversion: Conversion, place: MarkedOutput | None) -> AbstractContextManager[Marking | None]:
