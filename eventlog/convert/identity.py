@@ -12,18 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
-from eventlog.convert.commit import IDENTITY, SUCCESS, Summary
+from eventlog.convert.commit import IDENTITY, SUCCESS, Destination, Summary
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Status
 from eventlog.core.schema_file import catalog_from_json, catalog_to_json
 from eventlog.core.secrets import is_secret, mask_secrets
 from eventlog.durable_files import write_file
+
+if TYPE_CHECKING:
+    from eventlog.convert.marks import MarkedOutput
 
 
 def identity_of(conversion: Conversion) -> str:
@@ -78,17 +81,14 @@ def as_begun(conversion: Conversion, work: Path) -> Conversion:
     return replace(conversion, catalog=catalog_from_json(kept.read_bytes(), origin=str(kept)))
 
 
-def complete(conversion: Conversion) -> Summary | None:
-    """Return the summary if the folder holds this very conversion; None if it is to be done."""
-    ended = conversion.destination / SUCCESS
-    if conversion.overwrite or not ended.is_file():
-        return None
-    return same(ended.read_bytes(), conversion)
+def complete(conversion: Conversion, output: MarkedOutput | None = None) -> Summary | None:
+    """Return the summary if the output holds this very conversion; None if it is to be done, also for rows that wait.
 
-
-def same(success: bytes, conversion: Conversion) -> Summary | None:
-    """Return the summary in a `_SUCCESS`; None if another conversion wrote it, or rows wait."""
-    if not is_its_end(success, conversion) or _rows_wait(conversion):
+    The output is a folder where nobody says otherwise.
+    """
+    output = output or Destination(conversion.destination)
+    success = None if conversion.overwrite else output.read(SUCCESS)
+    if success is None or not is_its_end(success, conversion) or _rows_wait(conversion):
         return None
     return msgspec.json.decode(success, type=Summary)
 

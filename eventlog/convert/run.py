@@ -14,7 +14,7 @@ from eventlog.cli.show import say, show_json, show_json_line
 from eventlog.cli.watching import watching
 from eventlog.convert.build import config_of, conversion_of
 from eventlog.convert.commit import SUCCESS, Destination, summary_from
-from eventlog.convert.identity import complete, same
+from eventlog.convert.identity import complete
 from eventlog.convert.orders import LogOrder, Order
 from eventlog.convert.targets import lake_of
 from eventlog.convert.work import ALONE, cores, end_server, foresee_workers, processes_share_locks, save_memory
@@ -219,10 +219,7 @@ def find_done(
     if not order.places.addresses:
         return complete(conversion)
     # Only who marks has a session of Spark by now; else it is asked when Spark begins.
-    if place is None or conversion.overwrite:
-        return None
-    success = place.read(SUCCESS)
-    return None if success is None else same(success, conversion)
+    return None if place is None else complete(conversion, place)
 
 
 def warn(conversion: Conversion, order: Order) -> None:

@@ -33,7 +33,7 @@ from eventlog.convert.commit import (
     is_reserved,
 )
 from eventlog.convert.folders import OUTCOMES_FILE
-from eventlog.convert.identity import complete, same
+from eventlog.convert.identity import complete
 from eventlog.convert.marks import fetch_outcomes
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, SinkError, UsageError
@@ -91,11 +91,9 @@ class StoredConversion:
     def begin(self, conversion: Conversion) -> Summary | None:
         """Prepare place and folder; return the summary if this very conversion is there."""
         self.finish_former()
-        success = self.read(SUCCESS)
-        if success is not None and not self._overwrite:
-            summary = same(success, conversion)
-            if summary is not None:
-                return summary
+        summary = None if self._overwrite else complete(conversion, self)
+        if summary is not None:
+            return summary
         self._refuse_occupied()
         ended = any((self.folder / name).exists() for name in (SUCCESS, DAMAGED))
         marks = isinstance(conversion.input, LogInput) and conversion.input.mark
