@@ -37,6 +37,7 @@ from eventlog.convert.snapshot import SnapshotFile, place_batches, place_rows
 from eventlog.convert.taken import ConvertedRows
 from eventlog.convert.tasks import UnitNumbers
 from eventlog.core.schema import Catalog
+from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 from eventlog_spark.faults import travelling
 from eventlog_spark.types import type_batch
 
@@ -344,14 +345,13 @@ def rows_of(conversion: Conversion, piece: Piece) -> Iterator[pa.RecordBatch]:
 
 
 def _copy_rows(source: LogInput, row_range: NumberRange) -> Iterator[pa.RecordBatch]:
-    from eventlog_spark.log import CONTEXT_FIELD, TEXTS, TEXTS_AND_TRANSACTION, BulkLog, batches
+    from eventlog_spark.log import BulkLog, batches
     from eventlog_spark.options import options_of
 
     log = BulkLog(options_of(source))
+    there = {TRANSACTION: log.transaction, CONTEXT: source.who and log.context}
     # As texts: a log that was adopted may have columns of other types.
-    schema = TEXTS_AND_TRANSACTION if log.transaction else TEXTS
-    if source.who and log.context:
-        schema = schema.append(CONTEXT_FIELD)
+    schema = pa.schema([(name, pa.string()) for name in (*STANDARD, *filter(there.get, there))])
     for batch in batches(log, row_range, schema):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         yield shape_rows(columns)
