@@ -29,8 +29,7 @@ from eventlog.convert.partitions import (
     write_by,
 )
 from eventlog.convert.rows import bucket_of, one_batch
-from eventlog.convert.settings import Conversion
-from eventlog.convert.work import advance
+from eventlog.convert.work import ConversionTask, advance
 from eventlog.sql.names import TRANSACTION
 
 KEPT_BYTES: Final = 8_000_000
@@ -133,16 +132,13 @@ class ByTransactions(Collecting[int]):
         write_by(self._writer, rows, bucket_of(spread, self._labels))
 
 
-class Gather(Struct, frozen=True, kw_only=True):
+class Gather(ConversionTask, frozen=True, kw_only=True):
     """The changes under one label of transactions, to be laid by the `ends` of these."""
 
-    name: str
-    conversion: Conversion
     label: int
     rendered: tuple[PartitionFile, ...]
     ends: tuple[PartitionFile, ...]
     boundaries: tuple[int, ...]
-    folder: str
 
 
 def gather(task: Gather) -> WrittenChanges:

@@ -280,7 +280,8 @@ class Destination:
         """List the folders made here by a former conversion, complete or interrupted."""
         folders = set[str]()
         for name in (SUCCESS, DAMAGED):
-            folders.update(folders_from(self.read(name) or b""))
+            if (self.folder / name).is_file():
+                folders.update(folders_from((self.folder / name).read_bytes()))
         if (self.work / MOVING).is_file():
             moving = (self.work / MOVING).read_bytes()
             folders.update(msgspec.json.decode(moving, type=list[str]))

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from msgspec import Struct
 
 from eventlog.convert.collecting import latest
 from eventlog.convert.forms import (
@@ -33,7 +32,7 @@ from eventlog.convert.partitions import partition_file
 from eventlog.convert.rows import STREAM_OUTCOMES
 from eventlog.convert.settings import Conversion, StreamInput
 from eventlog.convert.tasks import DecidedBucket
-from eventlog.convert.work import advance
+from eventlog.convert.work import ConversionTask, advance
 from eventlog.core.errors import DamageError, DataError, SourceError
 from eventlog.core.model import Image, Outcome, Position, format_position
 from eventlog.core.plural import count_words
@@ -52,14 +51,11 @@ LABEL_IMAGES: Final = 60_000
 MOST_NOTES: Final = 20
 
 
-class ReadPiece(Struct, frozen=True, kw_only=True):
+class ReadPiece(ConversionTask, frozen=True, kw_only=True):
     """One piece of a stream, to be read: a split of a file, or all files one after the other."""
 
-    name: str
-    conversion: Conversion
     number: int
     split: Split | None
-    folder: str
 
 
 class StreamResult(DecidedBucket, frozen=True, kw_only=True):

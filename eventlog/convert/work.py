@@ -20,11 +20,15 @@ from multiprocessing import active_children, connection, forkserver, get_context
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from types import SimpleNamespace
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from eventlog.core.errors import MachineError
+
+if TYPE_CHECKING:
+    from eventlog.convert.settings import Conversion
 
 Result = TypeVar("Result")
 START: Final = "forkserver"
@@ -35,14 +39,17 @@ load, they share.
 PRELOADED: Final = "eventlog.convert.preloaded"
 
 
-class Task(Protocol):
+class Task(Struct, frozen=True, kw_only=True):
     """What one process does at a time, in a folder. The name tells it from all others of the conversion."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    folder: str
 
-    @property
-    def folder(self) -> str: ...
+
+class ConversionTask(Task, frozen=True, kw_only=True):
+    """A task that must know what is converted, and how."""
+
+    conversion: Conversion
 
 
 def cores() -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -32,7 +32,7 @@ from eventlog.convert.partitions import (
 from eventlog.convert.plan import SPAN_EVENTS, PartSpan, part_spans
 from eventlog.convert.rows import OUTCOMES, WRITTEN_OUTCOMES, integers
 from eventlog.convert.settings import Conversion
-from eventlog.convert.work import advance
+from eventlog.convert.work import ConversionTask, Task, advance
 from eventlog.core.model import Reason, Status
 from eventlog.core.schema import Table
 
@@ -47,31 +47,26 @@ ENCODED: Final[dict[str, Any]] = {
 }
 
 
-class Write(Struct, frozen=True, kw_only=True):
+class Write(ConversionTask, frozen=True, kw_only=True):
     """Some of the parts, to be written."""
 
-    name: str
-    conversion: Conversion
     rendered: tuple[PartitionFile, ...]
     span: PartSpan
     stamp: str = ""
     """The latest time in the ranges before, in forms that number their changes."""
     tables: dict[int, Table] | None = None
     """What a stream's tables look like, by the numbers that its changes have for them."""
-    folder: str
     staged: str
 
 
-class WriteOutcomes(Struct, frozen=True, kw_only=True):
+class WriteOutcomes(Task, frozen=True, kw_only=True):
     """The outcomes of all rows, to be written."""
 
-    name: str
     ended: tuple[PartitionFile, ...]
-    folder: str
     staged: str
     streamed: bool = False
     """The positions are those of a stream, as text."""
-    refused: dict[int, str] = {}
+    refused: Mapping[int, str] = {}
     """What was not taken where changes were sent to, and why."""
 
 
