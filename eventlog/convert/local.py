@@ -78,7 +78,13 @@ def convert(
             raise
         with sealing(marking, destination.work, sending=sending) as taken:
             try:
-                summary = _stage_output(conversion, destination, identity, jobs, watch, marking, taken)
+                if not conversion.overwrite:
+                    refuse_other(identity, destination.work)
+                kept, tally = destination.begun(identity), SharedTally()
+                conversion = as_begun(conversion, kept)
+                with workers(jobs, kept, tally) as crew:
+                    engine = LocalEngine(conversion, crew, kept, watch, tally, taken)
+                    summary = ConversionRun(conversion, engine, str(kept), str(destination.staged), marking).converted()
             except (DataError, UsageError):
                 # It would end so again. What was being sent stays: a part of it is with a receiver.
                 if not is_sending(destination.work):
@@ -88,26 +94,6 @@ def convert(
                 marking.plan()
             destination.commit(summary, note_beside(conversion, identity, marking), identity)
     return summary
-
-
-def _stage_output(
-    conversion: Conversion,
-    destination: Destination,
-    identity: str,
-    jobs: int,
-    watch: ConversionWatch,
-    marking: Marking | None,
-    taken: ConvertedRows | None,
-) -> Summary:
-    """Make the output, staged for its commit."""
-    if not conversion.overwrite:
-        refuse_other(identity, destination.work)
-    kept = destination.begun(identity)
-    conversion = as_begun(conversion, kept)
-    tally = SharedTally()
-    with workers(jobs, kept, tally) as crew:
-        engine = LocalEngine(conversion, crew, kept, watch, tally, taken)
-        return ConversionRun(conversion, engine, str(kept), str(destination.staged), marking).converted()
 
 
 class LocalEngine:
