@@ -29,7 +29,7 @@ from eventlog.convert.settings import ChangeRows, Conversion, StreamInput
 from eventlog.convert.step import CHANGE, OUTCOME, RESULT, fill_columns
 from eventlog.convert.streams import PieceReading, ReadPiece
 from eventlog.convert.to_changes import CHANGES, ChangeForm, cells_of
-from eventlog.core.errors import UsageError
+from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Change, Reason
 from eventlog.core.plural import count_words
 from eventlog.core.rules.meaning import STATUS
@@ -148,7 +148,7 @@ def _files(spark: SparkSession, path: str, settings: GBaseSettings | LinterSetti
         files = spark.read.format("binaryFile").load(path).select("path", "content")
         names = files.inputFiles()
     if not names:
-        raise UsageError(f"There is no file at {path}.", hint="Name one, or a folder that has some.")
+        raise DataError(f"There is no file at {path}.", hint="Name one, or a folder that has some.")
     if isinstance(settings, GBaseSettings) and settings.dirty:
         refuse_dirty(map(Path, names))
     return files
