@@ -20,6 +20,7 @@ from eventlog.convert.marks import Marked, can_be_marked, marking, waits_for_mar
 from eventlog.convert.place import ConversionPlace
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import SourceError
+from eventlog.durable_files import flush, write_file
 from eventlog.sql.log import Log
 from tests.publisher.scene import Scene
 
@@ -76,8 +77,8 @@ def dying(number: int) -> Iterator[Death]:
     with pytest.MonkeyPatch.context() as patch, suppress(Killed):
         patch.setattr(ConversionPlace, "transaction", in_journal)
         patch.setattr(Log, "transaction", of_the_living)
-        patch.setattr(commit, "flush", death.around(commit.flush))
-        patch.setattr(commit, "write_file", death.around(commit.write_file))
+        patch.setattr(commit, "flush", death.around(flush))
+        patch.setattr(commit, "write_file", death.around(write_file))
         patch.setattr(commit.Destination, "discard", death.around(commit.Destination.discard))
         yield death
 
