@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -98,14 +99,15 @@ def hold_folders(order: Order, held: ExitStack) -> None:
     places = order.places
     if not places.fetched and not places.stored:
         return
-    from eventlog.convert.fetching import copies_removed
     from eventlog.convert.stored import claim
 
     for folder, address in places.fetched.items():
         held.enter_context(claim(Path(folder), f"reads copies of {address}"))
     if places.stored:
         held.enter_context(claim(places.out, f"is writing to {places.stored}"))
-    held.enter_context(copies_removed(places.fetched))
+    # Last, so that they go first, as long as the folders are ours.
+    for folder in places.fetched:
+        held.callback(shutil.rmtree, folder, ignore_errors=True)
 
 
 def open_store(order: Order) -> StoredConversion | None:
