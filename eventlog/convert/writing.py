@@ -294,8 +294,7 @@ MOST_OPEN_PLACES: Final = 200
 class OpenFiles:
     """Files that are begun anew, and grow until they are closed together."""
 
-    def __init__(self, most: int | None = None, buffering: int = 1 << 16) -> None:
-        self._most = MOST_OPEN_PLACES if most is None else most
+    def __init__(self, buffering: int) -> None:
         self._buffering = buffering
         self._open: OrderedDict[Path, BinaryIO] = OrderedDict()
         self.begun: dict[Path, None] = {}
@@ -318,7 +317,7 @@ class OpenFiles:
         self.begun = {}
 
     def _open_file(self, path: Path) -> BinaryIO:
-        if len(self._open) >= self._most:
+        if len(self._open) >= MOST_OPEN_PLACES:
             self._open.popitem(last=False)[1].close()
         if path in self.begun:
             # It was closed so that others could be open.
