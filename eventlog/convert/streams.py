@@ -118,7 +118,7 @@ def read_piece(task: ReadPiece) -> StreamResult:
         )
 
 
-class WrittenRows(NamedTuple):
+class StreamRows(NamedTuple):
     """Changes as they were written, or outcomes, under a label."""
 
     label: int
@@ -144,7 +144,7 @@ class PieceReading:
         self._rendering: Rendering | None = None
         self._in_turn = InTurn()
 
-    def results(self) -> Iterator[WrittenRows]:
+    def results(self) -> Iterator[StreamRows]:
         """Read batch after batch, and yield what is written of each."""
         try:
             for batch in batches(self._task, self._note, self._lose):
@@ -166,7 +166,7 @@ class PieceReading:
             self._in_turn.end(self._rendering)
             yield from self._store(self._label(max(self._images - 1, 0)), self._rendering)
 
-    def _take(self, batch: ImageBatch) -> Iterator[WrittenRows]:
+    def _take(self, batch: ImageBatch) -> Iterator[StreamRows]:
         images = batch.images
         rendering = self._rendering_of(batch.catalog)
         decision = decide_images(images, batch.catalog, self._task.conversion.options)
@@ -181,7 +181,7 @@ class PieceReading:
         refused, rendering.refused = outcomes_of(rendering.refused), []
         # The form comes after the rules, so what it refuses has the last word.
         outcomes = self._end(images, numbers, {**decision.outcomes.others, **refused})
-        yield WrittenRows(label, outcomes, is_outcomes=True)
+        yield StreamRows(label, outcomes, is_outcomes=True)
         advance(len(images))
 
     def _rendering_of(self, catalog: Catalog | None) -> Rendering:
@@ -200,10 +200,10 @@ class PieceReading:
     def _label(self, images: int) -> int:
         return self._task.number * PIECE_LABELS + images // LABEL_IMAGES
 
-    def _store(self, label: int, rendering: Rendering) -> Iterator[WrittenRows]:
+    def _store(self, label: int, rendering: Rendering) -> Iterator[StreamRows]:
         rows = rendering.rendered()
         if len(rows):
-            yield WrittenRows(label, rows)
+            yield StreamRows(label, rows)
             if STAMP in rows.schema.names:
                 self.stamps[label] = max(self.stamps.get(label, ""), latest(rows))
 
