@@ -4,7 +4,7 @@
     python -m bench.walk calls
 
 It prints the walk of a row that comes alone, to two outputs, while another row is held, both, and into
-messages. With `calls` it lists each one's calls in their order, each with how often it comes. It uses
+messages, and that of a file with one row that `eventlog convert` makes a document of. With `calls` it lists each one's calls in their order, each with how often it comes. It uses
 the public API alone: a log made by the commands, `Publisher.from_config`, `run_once`. What is opened and
 looked at once is no part of the walk: two rows are published before the one that is followed.
 """
@@ -15,7 +15,9 @@ import sqlite3
 import sys
 import tempfile
 from collections import Counter
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -70,17 +72,51 @@ SCENES = {
 }
 
 
-def walk_of_a_row(folder: Path, scene: Scene = SCENES["alone"]) -> Walk:
-    """Publishes a row and follows it, with a log in an empty folder."""
-    database = folder / "app.db"
-    url, out = f"sqlite:///{database}", folder / "out"
-    calls: list[tuple[str, str, int]] = []
+ROW = (
+    '{"record_id": 1, "table_name": "person", "table_key": "id=1", "column_name": "name", "event_type": 2,'
+    ' "event_time": "2026-01-01 00:00:00", "perpetrator": "app", "old_value": "Bob", "new_value": "Zoe", "status": "N"}'
+)
+"""The same update as rows in files have it."""
+
+Calls = list[tuple[str, str, int]]
+
+
+@contextmanager
+def following(calls: Calls) -> Iterator[None]:
+    """Note the calls of the package's functions during the block."""
 
     def entered(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
             code = frame.f_code
             calls.append((code.co_filename.removeprefix(PACKAGE), code.co_qualname, code.co_firstlineno))
 
+    before = sys.getprofile()
+    sys.setprofile(entered)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def walk_of_a_conversion(folder: Path) -> Walk:
+    """Converts a row with one process, in this one, and follows it: the second time, when all is loaded."""
+    calls: Calls = []
+    rows = folder / "rows.jsonl"
+    rows.write_text(f"{ROW}\n", encoding="utf-8")
+    for name in ("first", "followed"):
+        words = ["convert", str(rows), "--out", str(folder / name), "--engine", "local[1]"]
+        with following(calls) if name == "followed" else nullcontext():
+            CliRunner().invoke(main, words, catch_exceptions=False)
+    if "Zoe" not in (folder / "followed" / "part-00000.xml").read_text(encoding="utf-8"):
+        raise SystemExit("the row was not converted")
+    return Walk(tuple(calls))
+
+
+def walk_of_a_row(folder: Path, scene: Scene = SCENES["alone"]) -> Walk:
+    """Publishes a row and follows it, with a log in an empty folder."""
+    database = folder / "app.db"
+    url, out = f"sqlite:///{database}", folder / "out"
+    calls: Calls = []
     with closing(sqlite3.connect(database)) as connection:
         connection.execute(TABLE)
         connection.execute("INSERT INTO person VALUES (1, 'Jack', 'j@x'), (2, 'Jill', 'i@x')")
@@ -101,23 +137,24 @@ def walk_of_a_row(folder: Path, scene: Scene = SCENES["alone"]) -> Walk:
             for name in ("Ann", "Bob", "Zoe"):
                 connection.execute("UPDATE person SET name = ? WHERE id = 1", (name,))
                 connection.commit()
-                before = sys.getprofile()
-                if name == "Zoe":
-                    sys.setprofile(entered)
-                try:
+                with following(calls) if name == "Zoe" else nullcontext():
                     publisher.run_once()
-                finally:
-                    sys.setprofile(before)
     documents = [file.read_text(encoding="utf-8") for file in out.rglob("*") if file.is_file()]
     if sum("Zoe" in document for document in documents) != scene.outputs or any("June" in text for text in documents):
         raise SystemExit("the row was not published, or the one that is held was")
     return Walk(tuple(calls))
 
 
+WALKS: dict[str, Callable[[Path], Walk]] = {
+    **{name: partial(walk_of_a_row, scene=scene) for name, scene in SCENES.items()},
+    "conversion": walk_of_a_conversion,
+}
+
+
 if __name__ == "__main__":
-    for name, scene in SCENES.items():
+    for name, follow in WALKS.items():
         with tempfile.TemporaryDirectory(prefix="walk-") as room:
-            walk = walk_of_a_row(Path(room), scene)
+            walk = follow(Path(room))
         if sys.argv[1:] == ["calls"]:
             often = Counter(walk.calls)
             for call in walk.calls:

@@ -147,11 +147,16 @@ def log_settings_of(config: Config) -> LogSettings:
         delete_from_log=publisher.delete_from_log,
         backoff=publisher.backoff,
         transactions=whole or any(output.format != "xds" for output in config.output),
-        who=bool(publisher.loopback_contexts) or any(output.who for output in config.output),
+        who=reads_originators(config),
         ends=whole or any(format_named(target.format).counts(own_table(target)) for target in config.output),
         query_bytes=publisher.query_bytes,
         value_limit=publisher.value_limit,
     )
+
+
+def reads_originators(config: Config) -> bool:
+    """Return True if who is behind a row matters: to an output, or to what is published at all."""
+    return bool(config.publisher.loopback_contexts) or any(output.who for output in config.output)
 
 
 def room_of(config: Config) -> Room:

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from eventlog.cli.site import DEFAULT_FILE, content_of
-from eventlog.config.build import log_settings_of, options_of
+from eventlog.config.build import options_of, reads_originators
 from eventlog.config.settings import Config, load
 from eventlog.convert.orders import FilesOrder, GBaseOrder, LinterOrder, LogOrder, Order, is_foreign, scheme_of
 from eventlog.convert.settings import (
@@ -36,12 +36,6 @@ from eventlog.core.schema_file import catalog_from_json
 from eventlog.core.secrets import visible
 from eventlog.sql.clocks import DATABASE, clock_of
 
-SPARK_BYTES = 256_000_000
-"""Bytes of input from which on Spark is worth its start."""
-
-SPARK_ROWS = 5_000_000
-"""Rows of a database from which on it is."""
-
 
 def config_of(order: Order) -> Config:
     """Read the configuration, after words of the command that cannot be combined are refused."""
@@ -66,7 +60,7 @@ def conversion_of(order: Order, config: Config) -> Conversion:
     else:
         source = _stream(asked, config)
     read_back = choose_read_back(order, config)
-    catalog = _catalog(order, config, read_back)
+    catalog = _catalog(order, config, source, read_back)
     steps = steps_of_order(order, config)
     target = target_of(order.target, config)
     if isinstance(target, SentTables | SentMessages) and (order.places.addresses or order.places.stored):
@@ -91,28 +85,8 @@ def conversion_of(order: Order, config: Config) -> Conversion:
         overwrite=order.overwrite,
         steps=steps,
         transactions=transactions_of(order.target, config),
-        who=log_settings_of(config).who,
+        who=reads_originators(config),
     )
-
-
-def is_worth_spark(order: Order) -> bool:
-    """Return True if Spark should do it where it can: the options are for it, or the input is worth its start."""
-    if order.target.to_database is not None or _goes_into_a_lake(order):
-        return False
-    if order.engine.is_spark:
-        return True
-    # One process sends in the order of positions throughout, not by keys alone.
-    if order.target.kafka is not None:
-        return False
-    if isinstance(order.source, LogOrder):
-        return _count_rows(order, order.source) >= SPARK_ROWS
-    return _size(order) >= SPARK_BYTES
-
-
-def _goes_into_a_lake(order: Order) -> bool:
-    from eventlog.convert.targets import lake_of
-
-    return order.target.output is not None and lake_of(order.target, load(order.config)) is not None
 
 
 def refuse_order(order: Order) -> None:
@@ -229,7 +203,7 @@ def _log(asked: LogOrder, config: Config) -> LogInput:
         clock=config.source.clock,
         statuses=asked.statuses,
         mark=asked.mark,
-        who=log_settings_of(config).who,
+        who=reads_originators(config),
     )
 
 
@@ -302,6 +276,7 @@ def choose_read_back(order: Order, config: Config) -> DatabaseRows | SnapshotRow
 def _catalog(
     order: Order,
     config: Config,
+    source: LogInput | FilesInput | StreamInput,
     read_back: DatabaseRows | SnapshotRows | None,
 ) -> Catalog | None:
     asked, log = order.source, config.source.log
@@ -310,26 +285,25 @@ def _catalog(
     if asked.schema is not None:
         return catalog_from_json(content_of(asked.schema), origin=str(asked.schema))
     # Streams describe themselves.
-    if not isinstance(asked, FilesOrder):
+    if not isinstance(asked, FilesOrder) or not isinstance(source, FilesInput):
         return None
     if isinstance(read_back, DatabaseRows):
         return _catalog_of_database(read_back.url, log, config)
     from eventlog.convert.inferred import catalog_of_files, read_archived_catalog
 
     if order.command == "batches":
-        # Files are read in another process, for which a script would be run once more.
+        # Each batch would tell of the tables that it has rows of, and of no others.
         if order.target.to != "xds" and asked.snapshot is None:
             raise UsageError(f"--to {order.target.to} needs --schema FILE for the batches of a stream.")
         return None
-    files = _files(asked, config, "")
     # Archives carry the tables with their images; nobody reads files that lie elsewhere.
-    if not order.places.addresses and (archived := read_archived_catalog(files)) is not None:
+    if not order.places.addresses and (archived := read_archived_catalog(source)) is not None:
         return archived
     if order.target.to == "xds" or asked.snapshot is not None:
         # XDS asks for no schema, and snapshots have one.
         return None
     # Rows in files name their keys and columns.
-    return catalog_of_files(files)
+    return catalog_of_files(source)
 
 
 def _catalog_of_database(url: str, log: str, config: Config) -> Catalog:
@@ -341,40 +315,5 @@ def _catalog_of_database(url: str, log: str, config: Config) -> Catalog:
     try:
         names = read_log_name(log)
         return with_definitions(engine, names, catalog_of(engine, names, config))
-    finally:
-        engine.dispose()
-
-
-def _size(order: Order) -> int:
-    from eventlog.convert.inputs import input_files
-
-    if isinstance(order.source, FilesOrder):
-        files = input_files(FilesInput(places=tuple(str(Path(word).absolute()) for word in order.inputs)))
-    else:
-        files = [Path(name) for pattern in order.inputs for name in _files_at(pattern)]
-    return sum(file.stat().st_size for file in files)
-
-
-def _count_rows(order: Order, asked: LogOrder) -> int:
-    """Count the rows of a log to convert."""
-    # Before the database is asked anything.
-    refuse_order(order)
-    from sqlalchemy import text
-
-    from eventlog.convert.reading import with_statuses
-    from eventlog.sql.access import in_text, transaction
-    from eventlog.sql.connect import connect
-    from eventlog.sql.dialect import dialect_of, log_holes, statement
-    from eventlog.sql.findlog import log_columns
-
-    source = _log(asked, load(order.config))
-    engine = connect(source.url)
-    try:
-        names, dialect = log_columns(engine, source.names, source.columns), dialect_of(engine)
-        holes = log_holes(dialect, names)
-        chosen = with_statuses(dialect, holes, source.statuses)
-        count = statement(dialect, "chosen_count", **holes, chosen=chosen)
-        with transaction(engine, f"The event log {names.table}") as connection:
-            return int(connection.execute(text(in_text(count))).scalar_one())
     finally:
         engine.dispose()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, Final
 
 import pyarrow as pa
@@ -50,8 +50,8 @@ class RowsByShape:
 
     def __init__(self, conversion: Conversion, form: XdsFormat) -> None:
         options, catalog = conversion.options, conversion.catalog
-        self._shapes = shapes_of(catalog, options, form)
-        self._identities = identities_of(catalog)
+        self._conversion = conversion
+        self._form = form
         self._former = None if catalog is None else catalog.former
         self._references: LooseReferences = {}
         if catalog is not None and isinstance(conversion.read_back, DatabaseRows):
@@ -59,6 +59,15 @@ class RowsByShape:
         self._ours: Mapping[str | None, bool] | None = None
         if options.user and not options.allow_loopback:
             self._ours = Ours(options.user)
+
+    # Not before there are rows enough for them.
+    @cached_property
+    def _shapes(self) -> Shapes:
+        return shapes_of(self._conversion.catalog, self._conversion.options, self._form)
+
+    @cached_property
+    def _identities(self) -> Identities:
+        return identities_of(self._conversion.catalog)
 
     def write(self, rows: pa.RecordBatch) -> ShapedRows:
         """Write the changes of whole objects, whose rows stand together and in order."""

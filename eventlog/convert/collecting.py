@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,8 +29,7 @@ from eventlog.convert.partitions import (
     write_by,
 )
 from eventlog.convert.rows import bucket_of, one_batch
-from eventlog.convert.settings import Conversion
-from eventlog.convert.work import advance
+from eventlog.convert.work import ConversionTask, advance
 from eventlog.sql.names import TRANSACTION
 
 KEPT_BYTES: Final = 8_000_000
@@ -38,6 +37,8 @@ KEPT_BYTES: Final = 8_000_000
 
 END: Final = "end"
 """Where the transaction of a change ends."""
+
+Labels = TypeVar("Labels")
 
 
 class WrittenChanges(Struct, frozen=True, kw_only=True):
@@ -47,15 +48,25 @@ class WrittenChanges(Struct, frozen=True, kw_only=True):
     stamps: dict[int, str] = {}
 
 
-class Collecting:
-    """Collects rows, and writes many of them together."""
+class Collecting(Generic[Labels]):
+    """Collects rows, and writes many of them together under their `labels`."""
 
-    def __init__(self, writer: PartitionWriter, schema: pa.Schema) -> None:
+    def __init__(self, writer: PartitionWriter, schema: pa.Schema, labels: Labels) -> None:
         self.stamps: dict[int, str] = {}
         self._writer = writer
         self._schema = schema
+        self._labels = labels
         self._kept: list[pa.RecordBatch] = []
         self._size = 0
+
+    @classmethod
+    @contextmanager
+    def in_file(cls, path: Path, schema: pa.Schema, labels: Labels) -> Iterator[Self]:
+        """Open a new file for such rows; complete it when the block ends."""
+        with partition_file(path, schema) as writer:
+            collected = cls(writer, schema, labels)
+            yield collected
+            collected.flush()
 
     def take(self, rows: pa.RecordBatch) -> None:
         """Take rows in any order."""
@@ -78,21 +89,17 @@ class Collecting:
         raise NotImplementedError
 
 
-class ByRanges(Collecting):
-    """Writes rows that begin with a position by ranges; rows without one are a range of their
+class ByRanges(Collecting[tuple[int, ...]]):
+    """Writes rows that begin with a position by ranges with these boundaries; rows without one are a range of their
     own.
     """
-
-    def __init__(self, writer: PartitionWriter, schema: pa.Schema, boundaries: tuple[int, ...]) -> None:
-        super().__init__(writer, schema)
-        self._boundaries = boundaries
 
     def _write(self, rows: pa.RecordBatch) -> None:
         positions = rows.column(0)
         if positions.null_count:
-            self._writer.write(label_unnumbered(self._boundaries), rows.filter(positions.is_null()))
+            self._writer.write(label_unnumbered(self._labels), rows.filter(positions.is_null()))
             rows = rows.filter(positions.is_valid())
-        for label, part in by_range(rows, self._boundaries):
+        for label, part in by_range(rows, self._labels):
             self._writer.write(label, part)
             if STAMP in self._schema.names:
                 self.stamps[label] = max(self.stamps.get(label, ""), latest(part))
@@ -107,15 +114,6 @@ def latest(rows: pa.RecordBatch) -> str:
     return str(pc.max(rows.column(STAMP)).as_py() or "")
 
 
-@contextmanager
-def by_ranges(path: Path, schema: pa.Schema, boundaries: tuple[int, ...]) -> Iterator[ByRanges]:
-    """Open a new file for such rows; complete it when the block ends."""
-    with partition_file(path, schema) as writer:
-        collected = ByRanges(writer, schema, boundaries)
-        yield collected
-        collected.flush()
-
-
 def transaction_labels(boundaries: Sequence[int]) -> int:
     """Under how many labels transactions are brought together: a power of two, and no fewer than
     there are ranges.
@@ -123,12 +121,8 @@ def transaction_labels(boundaries: Sequence[int]) -> int:
     return 1 << len(boundaries).bit_length()
 
 
-class ByTransactions(Collecting):
-    """Writes rows with `position` and transaction by their transactions."""
-
-    def __init__(self, writer: PartitionWriter, schema: pa.Schema, labels: int) -> None:
-        super().__init__(writer, schema)
-        self._labels = labels
+class ByTransactions(Collecting[int]):
+    """Writes rows with `position` and transaction by their transactions, under so many labels."""
 
     def _write(self, rows: pa.RecordBatch) -> None:
         marks = pc.coalesce(rows.column(TRANSACTION), rows.column("position"))
@@ -138,25 +132,13 @@ class ByTransactions(Collecting):
         write_by(self._writer, rows, bucket_of(spread, self._labels))
 
 
-@contextmanager
-def by_transactions(path: Path, schema: pa.Schema, labels: int) -> Iterator[ByTransactions]:
-    """Open a new file for such rows; complete it when the block ends."""
-    with partition_file(path, schema) as writer:
-        collected = ByTransactions(writer, schema, labels)
-        yield collected
-        collected.flush()
-
-
-class Gather(Struct, frozen=True, kw_only=True):
+class Gather(ConversionTask, frozen=True, kw_only=True):
     """The changes under one label of transactions, to be laid by the `ends` of these."""
 
-    name: str
-    conversion: Conversion
     label: int
     rendered: tuple[PartitionFile, ...]
     ends: tuple[PartitionFile, ...]
     boundaries: tuple[int, ...]
-    folder: str
 
 
 def gather(task: Gather) -> WrittenChanges:
@@ -171,7 +153,7 @@ def gather(task: Gather) -> WrittenChanges:
     known = one_batch(pa.Table.from_arrays(known_columns, schema=ENDS).to_batches(), ENDS)
     schema = with_transaction(form_of(task.conversion).schema)
     schema = pa.schema([(END, pa.int64()), *schema, ENDS.field(COUNTED), ENDS.field(TOGETHER)])
-    with by_ranges(Path(task.folder) / f"{task.name}.arrow", schema, task.boundaries) as gathered:
+    with ByRanges.in_file(Path(task.folder) / f"{task.name}.arrow", schema, task.boundaries) as gathered:
         for rows in read_label(task.rendered, task.label):
             places = pc.index_in(rows.column(TRANSACTION), value_set=known.column(TRANSACTION))
             names = ("position", COUNTED, TOGETHER)

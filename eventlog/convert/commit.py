@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.folders import OUTCOMES_FILE, cannot_write
+from eventlog.convert.folders import OUTCOMES_FILE, cannot_write, list_outcome_files
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.plural import count_words
 from eventlog.durable_files import PART, flush, make_folder, protect, write_file
@@ -209,13 +209,39 @@ class Destination:
             self._lock(lock.fileno())
             self.discard()
 
+    # --- for the marking of rows, see `marks` -----------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return str(self.folder.absolute())
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self.folder / name).read_bytes()
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        write_file(self.folder / name, content)
+
+    def remove(self, name: str) -> None:
+        (self.folder / name).unlink(missing_ok=True)
+        # A name that is gone may come back after a power cut, until its folder is on the disk.
+        flush(self.folder)
+
+    @contextmanager
+    def outcomes(self) -> Iterator[Sequence[Path]]:
+        yield list_outcome_files(self.folder / OUTCOMES_FILE)
+
+    # ----------------------------------------------------------------------------------------------
+
     def _refuse_occupied(self, *, overwrite: bool) -> None:
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(f"{self.folder} is not a folder; the output goes into one of its own.")
         names = set[str]()
         if self.folder.exists():
             names = {entry.name for entry in self.folder.iterdir()}
-        if {SUCCESS, UNMARKED} <= names and is_reserved((self.folder / UNMARKED).read_bytes()):
+        if SUCCESS in names and is_reserved(self.read(UNMARKED)):
             raise being_marked(str(self.folder))
         unfinished = WORK in names and not names & {SUCCESS, DAMAGED}
         strange = {name for name in names - self._folders() if not is_ours(name)}

@@ -8,23 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from eventlog.convert.stored import folder_for
 from eventlog.core.errors import UsageError
 from eventlog.sinks.store.objects import Bucket, objects_at
-
-
-@contextmanager
-def copies_removed(fetched: Mapping[str, str]) -> Iterator[None]:
-    """Remove the copies after the block."""
-    try:
-        yield
-    finally:
-        for folder in map(Path, fetched):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def fetch(fetched: Mapping[str, str]) -> None:

@@ -11,6 +11,13 @@ from eventlog.durable_files import PERMANENT
 OUTCOMES_FILE: Final = "outcomes.parquet"
 
 
+def list_outcome_files(path: Path) -> list[Path]:
+    """List the files of outcomes: one, or those of a folder as Spark has it at an address."""
+    if path.is_dir():
+        return sorted(path.glob("part-*.parquet"))
+    return [path]
+
+
 def merge(source: Path, target: Path) -> None:
     """Move the files of a folder into another one, into folders of the same names."""
     for entry in sorted(source.iterdir()):

@@ -12,19 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
-from eventlog.convert.commit import IDENTITY, SUCCESS, Summary
-from eventlog.convert.inputs import input_files
+from eventlog.convert.commit import IDENTITY, SUCCESS, Destination, Summary
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Status
 from eventlog.core.schema_file import catalog_from_json, catalog_to_json
 from eventlog.core.secrets import is_secret, mask_secrets
 from eventlog.durable_files import write_file
+
+if TYPE_CHECKING:
+    from eventlog.convert.marks import MarkedOutput
 
 
 def identity_of(conversion: Conversion) -> str:
@@ -37,7 +39,7 @@ def identity_of(conversion: Conversion) -> str:
     source: object
     try:
         if isinstance(asked, FilesInput):
-            source = [_files(input_files(asked)), asked.statuses, asked.clock]
+            source = [_files(asked.paths), asked.statuses, asked.clock]
         elif isinstance(asked, LogInput):
             # Whether rows are marked afterwards changes nothing of the output.
             source = without_secrets(replace(asked, mark=False))
@@ -79,17 +81,14 @@ def as_begun(conversion: Conversion, work: Path) -> Conversion:
     return replace(conversion, catalog=catalog_from_json(kept.read_bytes(), origin=str(kept)))
 
 
-def complete(conversion: Conversion) -> Summary | None:
-    """Return the summary if the folder holds this very conversion; None if it is to be done."""
-    ended = conversion.destination / SUCCESS
-    if conversion.overwrite or not ended.is_file():
-        return None
-    return same(ended.read_bytes(), conversion)
+def complete(conversion: Conversion, output: MarkedOutput | None = None) -> Summary | None:
+    """Return the summary if the output holds this very conversion; None if it is to be done, also for rows that wait.
 
-
-def same(success: bytes, conversion: Conversion) -> Summary | None:
-    """Return the summary in a `_SUCCESS`; None if another conversion wrote it, or rows wait."""
-    if not is_its_end(success, conversion) or _rows_wait(conversion):
+    The output is a folder where nobody says otherwise.
+    """
+    output = output or Destination(conversion.destination)
+    success = None if conversion.overwrite else output.read(SUCCESS)
+    if success is None or not is_its_end(success, conversion) or _rows_wait(conversion):
         return None
     return msgspec.json.decode(success, type=Summary)
 
@@ -135,8 +134,14 @@ def without_secrets(value: object) -> object:
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
-        shown = [name for name in value if not is_secret(str(name))]
-        return {name: _without_secrets(value[name]) for name in shown}
+        shown = {}
+        for name, item in value.items():
+            # What is no text and has none is no secret.
+            if item is None or isinstance(item, int | float):
+                shown[name] = item
+            elif not is_secret(str(name)):
+                shown[name] = _without_secrets(item)
+        return shown
     if isinstance(value, list | tuple):
         return [_without_secrets(item) for item in value]
     if isinstance(value, str):

@@ -7,18 +7,16 @@ which they came up. Every value is text, because nobody said otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
 
+import pyarrow as pa
 from msgspec import Struct
+from pyarrow.parquet import read_schema
 
-from eventlog.convert.inputs import describe_damage, input_files, kind_of_file
+from eventlog.convert.inputs import describe_damage, kind_of_file, units
+from eventlog.convert.reading import read
 from eventlog.convert.settings import FilesInput
-from eventlog.convert.work import processes_share_locks
-from eventlog.core.errors import KeySyntaxError, MachineError
+from eventlog.core.errors import KeySyntaxError
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.schema_file import SCHEMA_KEY, catalog_from_json
 from eventlog.core.table_names import read_name
@@ -36,64 +34,23 @@ class SeenColumn(Struct, frozen=True, kw_only=True):
     key: str
 
 
-Found = TypeVar("Found")
-
-
 def catalog_of_files(files: FilesInput) -> Catalog:
     """Infer the tables from the rows of files."""
-    return Catalog(tables_of(_read_elsewhere(find_seen, files)))
+    batches = (batch for unit in units(files) for batch in read(unit, files.statuses))
+    return Catalog(tables_of(column for batch in batches for column in _find_seen_columns(batch)))
 
 
 def read_archived_catalog(files: FilesInput) -> Catalog | None:
-    """Read the tables of the archives' images; None if they have none."""
-    if not any(kind_of_file(path) == "parquet" for path in input_files(files)):
-        return None
-    described = _read_elsewhere(read_description, files)
-    return None if described is None else catalog_from_json(described[0], origin=described[1])
-
-
-def read_description(files: FilesInput) -> tuple[bytes, str] | None:
-    """Read the schema file in the newest archive: it has all former definitions."""
-    from pyarrow import ArrowException
-    from pyarrow.parquet import read_schema
-
-    for path in sorted(input_files(files), key=lambda path: path.name, reverse=True):
+    """Read the tables of the archives' images, from the newest: it has all former definitions; None if there is none."""
+    for path in sorted(files.paths, key=lambda path: path.name, reverse=True):
         if kind_of_file(path) == "parquet":
             try:
                 metadata = read_schema(path).metadata or {}
-            except (ArrowException, OSError) as error:
+            except (pa.ArrowException, OSError) as error:
                 raise describe_damage(path, error) from error
             if SCHEMA_KEY in metadata:
-                return metadata[SCHEMA_KEY], str(path)
+                return catalog_from_json(metadata[SCHEMA_KEY], origin=str(path))
     return None
-
-
-def _read_elsewhere(read: Callable[[FilesInput], Found], files: FilesInput) -> Found:
-    """Read files in another process: this one may never load Arrow.
-
-    Read them here if processes cannot share locks: then no worker is forked either, and Arrow's
-    threads do no harm.
-    """
-    if not processes_share_locks():
-        return read(files)
-    # Spawned, not forked: this process may have threads by now.
-    try:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            return process.submit(read, files).result()
-    except BrokenProcessPool as error:
-        what = "The process that reads the names of tables was killed"
-        hint = "Run it again, or use --schema FILE: then nobody needs to read them."
-        message = f"{what}, by somebody or because memory ran out."
-        raise MachineError(message, hint=hint) from error
-
-
-def find_seen(files: FilesInput) -> list[SeenColumn]:
-    """Find the tables, keys and columns named by the rows, a few words for each batch."""
-    from eventlog.convert.inputs import units
-    from eventlog.convert.reading import read
-
-    batches = (batch for unit in units(files) for batch in read(unit, files.statuses))
-    return [column for batch in batches for column in _find_seen_columns(batch)]
 
 
 def tables_of(seen: Iterable[SeenColumn]) -> Iterator[Table]:
@@ -110,9 +67,8 @@ def tables_of(seen: Iterable[SeenColumn]) -> Iterator[Table]:
             yield _table(columns[0].table, key, names)
 
 
-def _find_seen_columns(batch: Any) -> Iterator[SeenColumn]:
-    import pyarrow as pa
-
+def _find_seen_columns(batch: pa.RecordBatch) -> Iterator[SeenColumn]:
+    """Find the tables, keys and columns that rows name."""
     groups = pa.Table.from_batches([batch]).group_by(["table_name", "column_name"])
     for row in groups.aggregate([("record_id", "min"), ("table_key", "min")]).to_pylist():
         since, key = row["record_id_min"], row["table_key_min"]

@@ -48,7 +48,7 @@ def units(files: FilesInput) -> list[Unit]:
     """List the units of all input files by name; UsageError if a place has no such file."""
     all_units: list[Unit] = []
     limit = files.line_limit
-    for path in input_files(files):
+    for path in files.paths:
         kind, packed, size = kind_of_file(path) or "", path.suffix == ".gz", path.stat().st_size
         if kind == "csv":
             _refuse_header(path, packed=packed)
@@ -72,13 +72,8 @@ def units(files: FilesInput) -> list[Unit]:
     return all_units
 
 
-def input_files(files: FilesInput) -> list[Path]:
-    """List the input files, each once."""
-    # A set: patterns overlap, and a file that is read twice has each of its rows twice.
-    return sorted({path for pattern in files.places for path in _files_at(pattern)})
-
-
-def _files_at(pattern: str) -> list[Path]:
+def files_at(pattern: str) -> list[Path]:
+    """List the files of rows that a place means; UsageError or DataError where there is none."""
     path = Path(pattern)
     if path.is_file():
         if kind_of_file(path) is None:

@@ -38,6 +38,7 @@ from eventlog.convert.partitions import (
 from eventlog.convert.sending import SENDING, Begun, Sent, note_refused, something_else
 from eventlog.convert.settings import Conversion, SentMessages
 from eventlog.convert.to_messages import LAID, MessageDocuments, writer_of
+from eventlog.convert.work import ConversionTask, Task
 from eventlog.convert.writing import InTheirOrder, Write
 from eventlog.core.errors import MachineError
 from eventlog.core.schema import Table
@@ -52,14 +53,12 @@ LANE_CHANGES: Final = 50_000
 """Changes that are worth a producer of their own."""
 
 
-class Lay(Struct, frozen=True, kw_only=True):
+class Lay(Task, frozen=True, kw_only=True):
     """A range of the changes, to be numbered behind `after` and laid into lanes."""
 
-    name: str
     part: Write
     after: str
     lanes: int
-    folder: str
 
 
 class LaidPart(Struct, frozen=True, kw_only=True):
@@ -82,14 +81,11 @@ class LanePlan(Struct, frozen=True, kw_only=True):
     tables: dict[int, Table] | None = None
 
 
-class SendLane(Struct, frozen=True, kw_only=True):
+class SendLane(ConversionTask, frozen=True, kw_only=True):
     """One lane, to be sent."""
 
-    name: str
-    conversion: Conversion
     lane: int
     plan: LanePlan
-    folder: str
 
 
 def lane_count(changes: int) -> int:
@@ -218,7 +214,7 @@ def _number_changes(task: Lay) -> Iterator[pa.RecordBatch]:
     # Each attempt spills into a file of its own.
     part = InTheirOrder(replace(task.part, name=task.name))
     # As if all changes before had been numbered here: ranges are numbered side by side.
-    before = ChangeSeq.parse(task.after).later(task.part.first, part.stamp)
+    before = ChangeSeq.parse(task.after).later(task.part.span.first, part.stamp)
     numbers = Sequencer(before.text)
     for batch in part.batches:
         sequences = pa.array(map(numbers.step, batch.column(STAMP).to_pylist()), pa.string())

@@ -17,7 +17,6 @@ import pyarrow as pa
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.forms import SentForm, form_of
 from eventlog.convert.identity import as_begun, identity_of
-from eventlog.convert.inputs import Unit, units
 from eventlog.convert.marks import Marking, note_beside, sealing
 from eventlog.convert.partitions import PartitionFile, labels_of, within
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, Unwatched
@@ -25,7 +24,6 @@ from eventlog.convert.plan import bucket_count
 from eventlog.convert.sending import Sent, is_sending, reach, refuse_other, send
 from eventlog.convert.settings import (
     Conversion,
-    FilesInput,
     LogInput,
     SentMessages,
     SentTables,
@@ -80,7 +78,13 @@ def convert(
             raise
         with sealing(marking, destination.work, sending=sending) as taken:
             try:
-                summary = _stage_output(conversion, destination, identity, jobs, watch, marking, taken)
+                if not conversion.overwrite:
+                    refuse_other(identity, destination.work)
+                kept, tally = destination.begun(identity), SharedTally()
+                conversion = as_begun(conversion, kept)
+                with workers(jobs, kept, tally) as crew:
+                    engine = LocalEngine(conversion, crew, kept, watch, tally, taken)
+                    summary = ConversionRun(conversion, engine, str(kept), str(destination.staged), marking).converted()
             except (DataError, UsageError):
                 # It would end so again. What was being sent stays: a part of it is with a receiver.
                 if not is_sending(destination.work):
@@ -92,36 +96,12 @@ def convert(
     return summary
 
 
-def _stage_output(
-    conversion: Conversion,
-    destination: Destination,
-    identity: str,
-    jobs: int,
-    watch: ConversionWatch,
-    marking: Marking | None,
-    taken: ConvertedRows | None,
-) -> Summary:
-    """Make the output, staged for its commit."""
-    cut: list[Unit] = []
-    if isinstance(conversion.input, FilesInput):
-        cut = units(conversion.input)
-    if not conversion.overwrite:
-        refuse_other(identity, destination.work)
-    kept = destination.begun(identity)
-    conversion = as_begun(conversion, kept)
-    tally = SharedTally()
-    with workers(jobs, kept, tally) as crew:
-        engine = LocalEngine(conversion, cut, crew, kept, watch, tally, taken)
-        return ConversionRun(conversion, engine, str(kept), str(destination.staged), marking).converted()
-
-
 class LocalEngine:
     """Brings rows together in files of this machine."""
 
     def __init__(
         self,
         conversion: Conversion,
-        cut: Sequence[Unit],
         crew: Workers,
         folder: Path,
         watch: ConversionWatch,
@@ -130,12 +110,11 @@ class LocalEngine:
     ) -> None:
         self._conversion = conversion
         self._taken = taken
-        self._cut = cut
         self._crew = crew
         self._folder = str(folder)
         self._watch = watch
         self._tally = tally
-        self._buckets = bucket_count(cut)
+        self._buckets = bucket_count(conversion.units)
 
     def run(
         self,
@@ -187,7 +166,7 @@ class LocalEngine:
         target = self._conversion.format
         assert isinstance(target, SentTables | SentMessages)
         whole = tasks.whole()
-        self._watch.begin("sending", whole.last, self._tally)
+        self._watch.begin("sending", whole.span.last, self._tally)
         form = form_of(self._conversion, tasks.tables)
         assert isinstance(form, SentForm)
         batches = self._count_passing(InTheirOrder(whole).batches)
@@ -195,8 +174,7 @@ class LocalEngine:
 
     @cached_property
     def _scattered(self) -> list[Scattered]:
-        source = self._conversion.input
-        is_files = isinstance(source, FilesInput)
+        source, units = self._conversion.input, self._conversion.units
         taken = self._taken
         if taken is None:
             taken = choose_rows(source, self._conversion.catalog) if isinstance(source, LogInput) else ALL
@@ -211,13 +189,12 @@ class LocalEngine:
                 taken=taken,
             )
             # Without files there is nothing to cut: a log is read by one task.
-            for number, unit in enumerate(self._cut if is_files else [None])
+            for number, unit in enumerate([None] if isinstance(source, LogInput) else units)
         ]
         # How many rows there are is known only where each of the files says it.
-        counted = [unit.rows for unit in self._cut if unit.rows is not None]
-        rows = None
-        if is_files and len(counted) == len(self._cut):
-            rows = sum(counted)
+        counted = [unit.rows for unit in units if unit.rows is not None]
+        is_known = len(counted) == len(units) and not isinstance(source, LogInput)
+        rows = sum(counted) if is_known else None
         return self.run("reading", scatter, tasks, Scattered, rows=rows)
 
     @cached_property

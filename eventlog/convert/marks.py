@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
 from eventlog.convert.commit import SUCCESS, UNMARKED, Destination, is_reserved
-from eventlog.convert.folders import OUTCOMES_FILE
+from eventlog.convert.folders import OUTCOMES_FILE, list_outcome_files
 from eventlog.convert.identity import identity_of, is_its_end, takes_waiting_rows
 from eventlog.convert.sending import is_sending
 from eventlog.convert.settings import Conversion, LogInput
@@ -25,7 +25,6 @@ from eventlog.convert.taken import ALL, ConvertedRows, has_journal, open_log
 from eventlog.core.errors import InstallError, OccupiedError, SourceError, UsageError
 from eventlog.core.model import Status
 from eventlog.core.plural import count_words
-from eventlog.durable_files import flush, write_file
 from eventlog.sources.marks import RowRanges
 
 if TYPE_CHECKING:
@@ -57,45 +56,6 @@ class MarkedOutput(Protocol):
 
     def outcomes(self) -> AbstractContextManager[Sequence[Path]]:
         """Open the files of the outcomes in their order, on this machine until the block is left."""
-
-
-class MarkedFolder:
-    """A folder of this machine."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    @property
-    def name(self) -> str:
-        return str(self._folder.absolute())
-
-    def read(self, name: str) -> bytes | None:
-        try:
-            return (self._folder / name).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    def write(self, name: str, content: bytes) -> None:
-        write_file(self._folder / name, content)
-
-    def remove(self, name: str) -> None:
-        (self._folder / name).unlink(missing_ok=True)
-        # A name that is gone may come back after a power cut, until its folder is on the disk.
-        flush(self._folder)
-
-    def tidy(self) -> None:
-        Destination(self._folder).tidy()
-
-    @contextmanager
-    def outcomes(self) -> Iterator[Sequence[Path]]:
-        yield list_outcome_files(self._folder / OUTCOMES_FILE)
-
-
-def list_outcome_files(path: Path) -> list[Path]:
-    """List the files of outcomes: one, or those of a folder as Spark has it at an address."""
-    if path.is_dir():
-        return sorted(path.glob("part-*.parquet"))
-    return [path]
 
 
 @contextmanager
@@ -200,7 +160,7 @@ class Marking:
         from eventlog.convert.outcomes import OutcomesInOrder
 
         marked = 0
-        with self._output.outcomes() as files, OutcomesInOrder(files) as outcomes:
+        with self._output.outcomes() as files, closing(OutcomesInOrder(files)) as outcomes:
             for number, records in self._place.list_sealed().items():
                 # A batch may be empty when all of its rows have gone; then nothing is read for it.
                 last = -(2**63)
@@ -214,7 +174,7 @@ class Marking:
         """Seal the rows of an output made without --mark; return how many cannot be sealed."""
         from eventlog.convert.outcomes import OutcomesInOrder
 
-        with self._output.outcomes() as files, OutcomesInOrder(files) as outcomes:
+        with self._output.outcomes() as files, closing(OutcomesInOrder(files)) as outcomes:
             taken = self._place.seal(outcomes.numbers())
         self._place.let_appear()
         return sum(taken.left.values())
@@ -230,7 +190,7 @@ def marking(conversion: Conversion, output: MarkedOutput | None = None) -> Itera
 
     source = conversion.input
     assert isinstance(source, LogInput)
-    output = output or MarkedFolder(conversion.destination)
+    output = output or Destination(conversion.destination)
     with open_log(source, LEASE_SECONDS) as log:
         lock = LogLock(log, LEASE_SECONDS)
         if not lock.take():
@@ -305,7 +265,7 @@ def waits_for_marks(conversion: Conversion, output: MarkedOutput | None = None) 
 
     With --overwrite it is made anew, unless rows are reserved for it.
     """
-    output = output or MarkedFolder(conversion.destination)
+    output = output or Destination(conversion.destination)
     ended, note = output.read(SUCCESS), output.read(UNMARKED)
     if ended is None or note is None or (conversion.overwrite and not is_reserved(note)):
         return False

@@ -102,16 +102,8 @@ class PartitionFile(Struct, frozen=True, kw_only=True):
         return array("q", self.batches)[1::BATCH_NUMBERS]
 
     @property
-    def places(self) -> Sequence[int]:
-        return array("q", self.batches)[2::BATCH_NUMBERS]
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        return array("q", self.batches)[3::BATCH_NUMBERS]
-
-    @property
     def longest(self) -> int:
-        return max(self.sizes, default=0)
+        return max(array("q", self.batches)[3::BATCH_NUMBERS], default=0)
 
     def counted(self) -> dict[int, int]:
         """Count the rows by label."""
@@ -132,15 +124,13 @@ class PartitionFile(Struct, frozen=True, kw_only=True):
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Read the batches with this label, or all in the order of their labels."""
-        chosen = self
-        if label is not None:
-            chosen = self.within(label, label)
+        numbers = array("q", self.batches if label is None else self.within(label, label).batches)
         # Most files have nothing of most labels, and are not even opened.
-        if not chosen.batches:
+        if not numbers:
             return
         with pa.OSFile(self.path, "rb") as file:
             schema = pa.ipc.read_schema(file)
-            for offset, size in zip(chosen.places, chosen.sizes, strict=True):
+            for offset, size in zip(numbers[2::BATCH_NUMBERS], numbers[3::BATCH_NUMBERS], strict=True):
                 # Without Arrow's reader of a stream, which reads from the beginning to the end.
                 file.seek(offset)
                 batch = pa.ipc.read_record_batch(file.read_buffer(size), schema)

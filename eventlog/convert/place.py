@@ -65,10 +65,8 @@ class ConversionPlace(Journal):
     def is_planned(self) -> bool:
         """Return True if something of this very order may have appeared."""
         with self.reading() as view:
-            return self._is_planned(view.memory.outputs.get(self.name))
-
-    def _is_planned(self, row: JournalRow | None) -> bool:
-        return row is not None and row.plan == self._plan and row.is_planned
+            row = view.memory.outputs.get(self.name)
+            return row is not None and row.plan == self._plan and row.is_planned
 
     # --- before anything goes out -----------------------------------------------------------------
 

@@ -45,7 +45,6 @@ class BadRows(Struct, frozen=True, kw_only=True):
 
 def foreseen(conversion: Conversion) -> str | None:
     """Warn of rows nothing can be read back for, by a look at the first rows of the input."""
-    from eventlog.convert.inputs import units
     from eventlog.convert.reading import read
     from eventlog.convert.settings import FilesInput
     from eventlog.core.rules.images import decode_image
@@ -54,7 +53,7 @@ def foreseen(conversion: Conversion) -> str | None:
     source = conversion.input
     if not isinstance(source, FilesInput) or conversion.read_back is not None:
         return None
-    batches = (batch for unit in units(source) for batch in read(unit, source.statuses))
+    batches = (batch for unit in conversion.units for batch in read(unit, source.statuses))
     # The first one with rows: with --status there may be none in a whole file.
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -12,15 +13,15 @@ from msgspec.structs import asdict, replace
 
 from eventlog.cli.show import say, show_json, show_json_line
 from eventlog.cli.watching import watching
-from eventlog.convert.build import config_of, conversion_of, is_worth_spark
-from eventlog.convert.commit import SUCCESS, summary_from
-from eventlog.convert.identity import complete, same
+from eventlog.convert.build import config_of, conversion_of
+from eventlog.convert.commit import SUCCESS, Destination, summary_from
+from eventlog.convert.identity import complete
 from eventlog.convert.orders import LogOrder, Order
+from eventlog.convert.targets import lake_of
 from eventlog.convert.work import ALONE, cores, end_server, foresee_workers, processes_share_locks, save_memory
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import SPARK, is_there, require_spark
 from eventlog.core.secrets import bare_address
-from eventlog.lineage.converting import report_conversion
 
 if TYPE_CHECKING:
     from eventlog.config.settings import Config
@@ -36,12 +37,13 @@ def run(order: Order) -> int:
     """Convert, show the result, and return the exit code."""
     if order.command == "follow":
         return run_following(order)
-    by_spark = uses_spark(order)
+    config = config_of(order)
+    by_spark = uses_spark(order, config)
     with ExitStack() as held:
         try:
             hold_folders(order, held)
             stored = open_store(order)
-            summary = convert(order, stored, by_spark=by_spark)
+            summary = convert(order, config, stored, by_spark=by_spark)
         except KeyboardInterrupt:
             end_server()
             # Of a log other rows wait by the time that somebody goes on.
@@ -97,14 +99,15 @@ def hold_folders(order: Order, held: ExitStack) -> None:
     places = order.places
     if not places.fetched and not places.stored:
         return
-    from eventlog.convert.fetching import copies_removed
     from eventlog.convert.stored import claim
 
     for folder, address in places.fetched.items():
         held.enter_context(claim(Path(folder), f"reads copies of {address}"))
     if places.stored:
         held.enter_context(claim(places.out, f"is writing to {places.stored}"))
-    held.enter_context(copies_removed(places.fetched))
+    # Last, so that they go first, as long as the folders are ours.
+    for folder in places.fetched:
+        held.callback(shutil.rmtree, folder, ignore_errors=True)
 
 
 def open_store(order: Order) -> StoredConversion | None:
@@ -118,12 +121,12 @@ def open_store(order: Order) -> StoredConversion | None:
     return StoredConversion(objects, order.places.out, overwrite=order.overwrite)
 
 
-def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) -> Summary:
+def convert(order: Order, config: Config, stored: StoredConversion | None, *, by_spark: bool) -> Summary:
     """Convert unless it is done, and mark rows, also those left unmarked of a complete output."""
-    config = config_of(order)
-    conversion = conversion_of(order, config)
+    # Before the input is looked at: Arrow reads its settings when it is loaded.
     if not by_spark:
         prepare_processes(order)
+    conversion = conversion_of(order, config)
     with write_lineage(order, config, conversion), open_place(conversion, order, stored) as place:
         if order.marks:
             from eventlog.convert.marks import can_be_marked, waits_for_marks
@@ -159,6 +162,10 @@ def convert(order: Order, stored: StoredConversion | None, *, by_spark: bool) ->
 
 def write_lineage(order: Order, config: Config, conversion: Conversion) -> AbstractContextManager[None]:
     """Tell lineage of a conversion, if the configuration names a file for it."""
+    if "lineage" not in config.tables:
+        return nullcontext()
+    from eventlog.lineage.converting import report_conversion
+
     source = order.source.url if isinstance(order.source, LogOrder) else ""
     tables = [table.whole for table in conversion.catalog or ()]
     shown = order.target.output or order.target.to_database or order.target.kafka or order.places.shown
@@ -184,7 +191,7 @@ def open_place(conversion: Conversion, order: Order, stored: StoredConversion | 
     if not order.marks:
         yield None
     elif stored is not None:
-        yield stored.marked
+        yield stored
     elif order.places.addresses:
         require_spark()
         from eventlog_spark.addresses import open_marked_address
@@ -193,9 +200,7 @@ def open_place(conversion: Conversion, order: Order, stored: StoredConversion | 
         with open_marked_address(address, _cluster(order), hiding=conversion.hides) as place:
             yield place
     else:
-        from eventlog.convert.marks import MarkedFolder
-
-        yield MarkedFolder(conversion.destination)
+        yield Destination(conversion.destination)
 
 
 def marking_of(conversion: Conversion, place: MarkedOutput | None) -> AbstractContextManager[Marking | None]:
@@ -216,10 +221,7 @@ def find_done(
     if not order.places.addresses:
         return complete(conversion)
     # Only who marks has a session of Spark by now; else it is asked when Spark begins.
-    if place is None or conversion.overwrite:
-        return None
-    success = place.read(SUCCESS)
-    return None if success is None else same(success, conversion)
+    return None if place is None else complete(conversion, place)
 
 
 def warn(conversion: Conversion, order: Order) -> None:
@@ -300,24 +302,26 @@ def show(order: Order, summary: Summary) -> None:
         say(f"eventlog: {note}", err=True)
 
 
-def uses_spark(order: Order) -> bool:
-    """Return True if Spark does it: when it is asked for, or when it is worth it and can run."""
+def uses_spark(order: Order, config: Config) -> bool:
+    """Return True if Spark does it: when it is asked for, or when words are for it and it can run."""
     if order.places.stored or order.places.fetched:
         return False
     if order.places.addresses:
         return True
     if order.engine.engine != "auto":
         return order.engine.engine == "spark"
-    if not all(map(is_there, SPARK)):
+    # On this machine alone the local engine takes less CPU, however much there is to do.
+    sends = order.target.to_database is not None or lake_of(order.target, config) is not None
+    if sends or not order.engine.is_spark or not all(map(is_there, SPARK)):
         return False
     from eventlog_spark.java import find_java
 
-    # Nobody has asked for Spark, so without a Java the local engine does it, without a message.
+    # Nobody has asked for Spark by name, so without a Java the local engine does it, without a message.
     try:
         find_java(os.environ)
     except ConfigError:
         return False
-    return is_worth_spark(order)
+    return True
 
 
 def _cluster(order: Order) -> Cluster:

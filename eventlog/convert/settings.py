@@ -21,6 +21,10 @@ from eventlog.xds.write import XdsFormat
 
 # What other formats, receivers and sources need is loaded with them: a conversion of XDS rows does without.
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eventlog.config.settings import Choice
+    from eventlog.convert.inputs import Unit
     from eventlog.policies.bound import Policy
     from eventlog.policies.steps import Steps
     from eventlog.qlik.change_tables.settings import ChangeTableSettings
@@ -50,19 +54,6 @@ def _parquet() -> RowFiles:
 
     return PARQUET
 
-
-Columns = (
-    Literal[
-        "auto",
-        "new",
-        "old",
-        "new by bytes",
-        "old by bytes",
-        "new by letters",
-        "old by letters",
-    ]
-    | tuple[str, ...]
-)
 
 PART_EVENTS = 100_000
 """Changes in a part file by default."""
@@ -110,7 +101,7 @@ class ChangeRows(Struct, frozen=True, kw_only=True):
 Target = XdsFormat | TableFiles | MessageFiles | SentTables | SentMessages | ChangeRows
 
 
-class FilesInput(Struct, frozen=True, kw_only=True):
+class FilesInput(Struct, frozen=True, kw_only=True, dict=True):
     """Files, folders and patterns of file names. Without `statuses`, rows with any status letter
     are converted.
 
@@ -123,13 +114,21 @@ class FilesInput(Struct, frozen=True, kw_only=True):
     clock: str = UTC
     line_limit: int = LINE_BYTES
 
+    @cached_property
+    def paths(self) -> Sequence[Path]:
+        """Find the input files, once."""
+        from eventlog.convert.inputs import files_at
+
+        # A set: patterns overlap, and a file that is read twice has each of its rows twice.
+        return sorted({path for pattern in self.places for path in files_at(pattern)})
+
 
 class LogInput(Struct, frozen=True, kw_only=True):
     """An event log table. Rows are only marked where `mark` says so; `who` reads who is behind them."""
 
     url: str
     log: str = "event_log"
-    columns: Columns = "auto"
+    columns: Choice | tuple[str, ...] = "auto"
     clock: str = UTC
     statuses: str = "N"
     mark: bool = False
@@ -181,6 +180,13 @@ class Conversion(Struct, frozen=True, kw_only=True, dict=True):
     """The changes of a transaction come together, or in the order of their rows."""
     who: bool = False
     """Changes say who is behind them, and those of two people are never one."""
+
+    @cached_property
+    def units(self) -> Sequence[Unit]:
+        """Cut the files of rows, once; there are none of other inputs."""
+        from eventlog.convert.inputs import units
+
+        return units(self.input) if isinstance(self.input, FilesInput) else ()
 
     @cached_property
     def gathers(self) -> bool:
@@ -238,12 +244,6 @@ class Conversion(Struct, frozen=True, kw_only=True, dict=True):
 
         return Policy(self.steps, catalog)
 
-    @property
-    def _looks_up(self) -> bool:
-        from eventlog.policies.steps import Lookup
-
-        return any(isinstance(step, Lookup) for step in self.steps)
-
     def __post_init__(self) -> None:
         """Refuse settings and combinations that bulk conversion cannot do."""
         if self.part_events < 1:
@@ -264,12 +264,15 @@ class Conversion(Struct, frozen=True, kw_only=True, dict=True):
                 "Policies need to know tables, columns and keys.",
                 hint="Use --schema FILE (`eventlog catalog` writes it).",
             )
-        if self.steps and self._looks_up and not isinstance(self.read_back, DatabaseRows):
-            what = "A step with do = 'lookup' reads rows of other tables"
-            raise ConfigError(
-                f"{what}, and only a database has all of them at hand.",
-                hint="Read back from a database; or leave the step out.",
-            )
+        if self.steps and not isinstance(self.read_back, DatabaseRows):
+            from eventlog.policies.steps import Lookup
+
+            if any(isinstance(step, Lookup) for step in self.steps):
+                what = "A step with do = 'lookup' reads rows of other tables"
+                raise ConfigError(
+                    f"{what}, and only a database has all of them at hand.",
+                    hint="Read back from a database; or leave the step out.",
+                )
         if self.read_back is not None and self.catalog is None:
             raise ConfigError(
                 "Reading back needs to know tables, columns and keys.",

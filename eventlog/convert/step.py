@@ -65,6 +65,8 @@ CHUNK_BYTES: Final = 4_000_000
 """A chunk holds no more rows and no more bytes than this, and one batch of the input."""
 SHAPED_ROWS: Final = 20_000
 """So many rows has a chunk that is written by shape: what a chunk costs beside its rows is shared by more."""
+FEW_ROWS: Final = 32
+"""Fewer rows are decided before the first of their shapes is learned."""
 
 CHANGE: Final = "change"
 OUTCOME: Final = "outcome"
@@ -181,7 +183,7 @@ class _Deciding:
         others: dict[Position, Outcome] = {}
         refused: dict[Position, Outcome] = {}
         rest = unique.rows
-        if self._by_shape is not None:
+        if self._by_shape is not None and len(rest) >= FEW_ROWS:
             shaped = self._by_shape.write(rest)
             others |= shaped.others
             rest = shaped.rest

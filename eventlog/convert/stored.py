@@ -33,7 +33,7 @@ from eventlog.convert.commit import (
     is_reserved,
 )
 from eventlog.convert.folders import OUTCOMES_FILE
-from eventlog.convert.identity import complete, same
+from eventlog.convert.identity import complete
 from eventlog.convert.marks import fetch_outcomes
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, SinkError, UsageError
@@ -91,11 +91,9 @@ class StoredConversion:
     def begin(self, conversion: Conversion) -> Summary | None:
         """Prepare place and folder; return the summary if this very conversion is there."""
         self.finish_former()
-        success = self._objects.read(SUCCESS)
-        if success is not None and not self._overwrite:
-            summary = same(success.content, conversion)
-            if summary is not None:
-                return summary
+        summary = None if self._overwrite else complete(conversion, self)
+        if summary is not None:
+            return summary
         self._refuse_occupied()
         ended = any((self.folder / name).exists() for name in (SUCCESS, DAMAGED))
         marks = isinstance(conversion.input, LogInput) and conversion.input.mark
@@ -143,11 +141,6 @@ class StoredConversion:
             self.folder.replace(removed)
         shutil.rmtree(removed, ignore_errors=True)
 
-    @property
-    def marked(self) -> MarkedObjects:
-        """Return the place, for the marking of rows."""
-        return MarkedObjects(self._objects)
-
     def finish_former(self) -> None:
         """Finish or remove the remains of a run killed while it put its output there."""
         # Listed first: who hides something later has put a position before that.
@@ -170,8 +163,7 @@ class StoredConversion:
 
     def _refuse_occupied(self) -> None:
         if self._overwrite:
-            note = self._objects.read(UNMARKED)
-            if note is not None and is_reserved(note.content) and self._objects.read(SUCCESS) is not None:
+            if is_reserved(self.read(UNMARKED)) and self.read(SUCCESS) is not None:
                 raise being_marked(self._objects.address)
         elif next(self._names(), None) is not None:
             message = f"{self._objects.address} is not empty."
@@ -189,9 +181,7 @@ class StoredConversion:
         """List the folders made here by a former conversion."""
         folders = set[str]()
         for name in (SUCCESS, DAMAGED):
-            summary = self._objects.read(name)
-            if summary is not None:
-                folders.update(folders_from(summary.content))
+            folders.update(folders_from(self.read(name) or b""))
         return folders
 
     def _former(self, folders: set[str], others: set[str]) -> tuple[str, ...]:
@@ -206,12 +196,7 @@ class StoredConversion:
         # `_SUCCESS` goes first: who is killed on the way leaves nothing that looks complete.
         return tuple(sorted(former, key=lambda name: (name not in (SUCCESS, DAMAGED), name)))
 
-
-class MarkedObjects:
-    """An output in an object store whose rows are marked."""
-
-    def __init__(self, objects: Bucket) -> None:
-        self._objects = objects
+    # --- for the marking of rows, see `marks` -----------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -219,9 +204,7 @@ class MarkedObjects:
 
     def read(self, name: str) -> bytes | None:
         stored = self._objects.read(name)
-        if stored is None:
-            return None
-        return stored.content
+        return None if stored is None else stored.content
 
     def write(self, name: str, content: bytes) -> None:
         self._objects.put(name, content)
@@ -230,7 +213,7 @@ class MarkedObjects:
         self._objects.remove([name])
 
     def tidy(self) -> None:
-        """`StoredConversion.finish_former` has done it."""
+        """`finish_former` has done it."""
 
     def outcomes(self) -> AbstractContextManager[list[Path]]:
         def fetch(path: Path) -> None:

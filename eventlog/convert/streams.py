@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
-from msgspec import Struct
 
 from eventlog.convert.collecting import latest
 from eventlog.convert.forms import (
@@ -29,11 +28,11 @@ from eventlog.convert.forms import (
     outcomes_of,
     table_numbers,
 )
-from eventlog.convert.partitions import LabelledRows, partition_file
+from eventlog.convert.partitions import partition_file
 from eventlog.convert.rows import STREAM_OUTCOMES
 from eventlog.convert.settings import Conversion, StreamInput
 from eventlog.convert.tasks import DecidedBucket
-from eventlog.convert.work import advance
+from eventlog.convert.work import ConversionTask, advance
 from eventlog.core.errors import DamageError, DataError, SourceError
 from eventlog.core.model import Image, Outcome, Position, format_position
 from eventlog.core.plural import count_words
@@ -52,14 +51,11 @@ LABEL_IMAGES: Final = 60_000
 MOST_NOTES: Final = 20
 
 
-class ReadPiece(Struct, frozen=True, kw_only=True):
+class ReadPiece(ConversionTask, frozen=True, kw_only=True):
     """One piece of a stream, to be read: a split of a file, or all files one after the other."""
 
-    name: str
-    conversion: Conversion
     number: int
     split: Split | None
-    folder: str
 
 
 class StreamResult(DecidedBucket, frozen=True, kw_only=True):
@@ -106,9 +102,10 @@ def read_piece(task: ReadPiece) -> StreamResult:
         partition_file(folder / f"{task.name}-changes.arrow", form.schema) as rendered,
         partition_file(folder / f"{task.name}-outcomes.arrow", STREAM_OUTCOMES) as ended,
     ):
-        reading = PieceReading(task, form, rendered, ended)
-        for _ in reading.steps():
-            pass
+        reading = PieceReading(task, form)
+        for written in reading.results():
+            file = ended if written.is_outcomes else rendered
+            file.write(written.label, written.rows)
         return StreamResult(
             rendered=rendered.finished(),
             ended=ended.finished(),
@@ -121,16 +118,18 @@ def read_piece(task: ReadPiece) -> StreamResult:
         )
 
 
-class PieceReading:
-    """A piece as it is read: changes go to `rendered`, outcomes to `ended`, batch after batch."""
+class StreamRows(NamedTuple):
+    """Changes as they were written, or outcomes, under a label."""
 
-    def __init__(
-        self,
-        task: ReadPiece,
-        form: Form,
-        rendered: LabelledRows,
-        ended: LabelledRows,
-    ) -> None:
+    label: int
+    rows: pa.RecordBatch
+    is_outcomes: bool = False
+
+
+class PieceReading:
+    """A piece as it is read, batch after batch."""
+
+    def __init__(self, task: ReadPiece, form: Form) -> None:
         self.counted = Counter[str]()
         self.stamps: dict[int, str] = {}
         self.tables: dict[int, Table] = {}
@@ -139,20 +138,17 @@ class PieceReading:
         self.lost = 0
         self._task = task
         self._form = form
-        self._rendered = rendered
-        self._ended = ended
         self._image_number = task.number * PIECE_PLACES
         self._images = 0
         self._catalog: Catalog | None = None
         self._rendering: Rendering | None = None
         self._in_turn = InTurn()
 
-    def steps(self) -> Iterator[None]:
-        """Read batch after batch, and yield after each."""
+    def results(self) -> Iterator[StreamRows]:
+        """Read batch after batch, and yield what is written of each."""
         try:
             for batch in batches(self._task, self._note, self._lose):
-                self._take(batch)
-                yield
+                yield from self._take(batch)
         except DamageError as error:
             split = self._task.split
             if split is None:
@@ -168,10 +164,9 @@ class PieceReading:
         # The last change is held until it is known that none of its transaction follows.
         if self._rendering is not None:
             self._in_turn.end(self._rendering)
-            self._store(self._label(max(self._images - 1, 0)), self._rendering)
-            yield
+            yield from self._store(self._label(max(self._images - 1, 0)), self._rendering)
 
-    def _take(self, batch: ImageBatch) -> None:
+    def _take(self, batch: ImageBatch) -> Iterator[StreamRows]:
         images = batch.images
         rendering = self._rendering_of(batch.catalog)
         decision = decide_images(images, batch.catalog, self._task.conversion.options)
@@ -182,10 +177,11 @@ class PieceReading:
         self._image_number += len(images)
         label = self._label(self._images)
         self._images += len(images)
-        self._store(label, rendering)
+        yield from self._store(label, rendering)
         refused, rendering.refused = outcomes_of(rendering.refused), []
         # The form comes after the rules, so what it refuses has the last word.
-        self._end(label, images, numbers, {**decision.outcomes.others, **refused})
+        outcomes = self._end(images, numbers, {**decision.outcomes.others, **refused})
+        yield StreamRows(label, outcomes, is_outcomes=True)
         advance(len(images))
 
     def _rendering_of(self, catalog: Catalog | None) -> Rendering:
@@ -204,20 +200,19 @@ class PieceReading:
     def _label(self, images: int) -> int:
         return self._task.number * PIECE_LABELS + images // LABEL_IMAGES
 
-    def _store(self, label: int, rendering: Rendering) -> None:
+    def _store(self, label: int, rendering: Rendering) -> Iterator[StreamRows]:
         rows = rendering.rendered()
         if len(rows):
-            self._rendered.write(label, rows)
+            yield StreamRows(label, rows)
             if STAMP in rows.schema.names:
                 self.stamps[label] = max(self.stamps.get(label, ""), latest(rows))
 
     def _end(
         self,
-        label: int,
         images: Sequence[Image],
         numbers: Mapping[Position, int],
         others: Mapping[Position, Outcome],
-    ) -> None:
+    ) -> pa.RecordBatch:
         outcomes = [others.get(image.position) or Outcome(position=image.position) for image in images]
         self.counted.update(f"{outcome.status.value} {outcome.reason.value}" for outcome in outcomes)
         columns = [
@@ -227,8 +222,7 @@ class PieceReading:
             pa.array([outcome.reason.value for outcome in outcomes]),
             pa.array([outcome.note for outcome in outcomes]),
         ]
-        rows = pa.RecordBatch.from_arrays(columns, schema=STREAM_OUTCOMES)
-        self._ended.write(label, rows)
+        return pa.RecordBatch.from_arrays(columns, schema=STREAM_OUTCOMES)
 
     def _note(self, note: str) -> None:
         if len(self.notes) < MOST_NOTES:

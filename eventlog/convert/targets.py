@@ -74,7 +74,7 @@ def target_of(target: TargetOrder, config: Config) -> Target:
 
     who = _nearest(target, config, lambda output: output.who, other=False)
     # Parts have a size of their own.
-    return replace(xds_format(config.publisher, config.source.schema, who=who), batch_size=1)
+    return xds_format(config.publisher, config.source.schema, batch_size=1, who=who)
 
 
 def steps_of_order(order: Order, config: Config) -> Steps:

@@ -19,8 +19,6 @@ from eventlog.convert.collecting import (
     ByRanges,
     ByTransactions,
     WrittenChanges,
-    by_ranges,
-    by_transactions,
     transaction_labels,
 )
 from eventlog.convert.forms import ENDS, form_of, with_transaction
@@ -40,11 +38,11 @@ from eventlog.convert.partitions import (
 from eventlog.convert.plan import range_count
 from eventlog.convert.reading import read, read_log
 from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, ROWS, Placing, bucket_of, integers
-from eventlog.convert.settings import Conversion, FilesInput, LogInput
+from eventlog.convert.settings import FilesInput, LogInput
 from eventlog.convert.snapshot import PlacedTable, SnapshotFile, place_rows, reader_of
 from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, Keep, Reread, kind_of, step
 from eventlog.convert.taken import ALL, ConvertedRows
-from eventlog.convert.work import advance
+from eventlog.convert.work import ConversionTask, Task, advance
 from eventlog.sql.names import TRANSACTION
 
 NUMBERS: Final = pa.schema([("record_id", pa.int64())])
@@ -116,16 +114,13 @@ def count_left(units: Iterable[UnitNumbers]) -> dict[str, int]:
     return dict(sorted(left.items()))
 
 
-class Scatter(Struct, frozen=True, kw_only=True):
+class Scatter(ConversionTask, frozen=True, kw_only=True):
     """One unit of the input, or the log as a whole, to be scattered over the partitions of its
     rows' objects.
     """
 
-    name: str
-    conversion: Conversion
     unit: Unit | None
     buckets: int
-    folder: str
     taken: ConvertedRows = ALL
 
 
@@ -158,14 +153,11 @@ def _read(task: Scatter) -> Iterator[pa.RecordBatch]:
     return read_log(source)
 
 
-class SnapshotFiles(Struct, frozen=True, kw_only=True):
+class SnapshotFiles(ConversionTask, frozen=True, kw_only=True):
     """The files of one table of the snapshot, to be brought to the partitions."""
 
-    name: str
-    conversion: Conversion
     file: SnapshotFile
     buckets: int
-    folder: str
 
 
 def place(task: SnapshotFiles) -> PlacedTable:
@@ -183,22 +175,19 @@ def place(task: SnapshotFiles) -> PlacedTable:
     return PlacedTable(table=task.file.table, child=task.file.child, file=writer.finished())
 
 
-class Decide(Struct, frozen=True, kw_only=True):
+class Decide(ConversionTask, frozen=True, kw_only=True):
     """One partition, to be decided; what comes out is written by ranges of positions.
 
     `conflicts` are files of record_ids that stand at several objects. Outcomes have few bytes,
     however long the rows are, so they have ranges of their own.
     """
 
-    name: str
-    conversion: Conversion
     bucket: int
     rows: tuple[PartitionFile, ...]
     conflicts: tuple[PartitionFile, ...]
     snapshot: tuple[PlacedTable, ...]
     boundaries: tuple[int, ...]
     outcome_boundaries: tuple[int, ...]
-    folder: str
 
 
 class DecidedBucket(WrittenChanges, frozen=True, kw_only=True):
@@ -239,7 +228,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
     with (
         reader_of(task.conversion, task.snapshot, task.bucket) as reader,
         _changes_of(task, schema) as (rendered, ends),
-        by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.outcome_boundaries) as ended,
+        ByRanges.in_file(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.outcome_boundaries) as ended,
     ):
         for results in step(ordered, task.conversion, keep, reader=reader, conflicts=conflicts):
             kind = kind_of(results)
@@ -271,14 +260,14 @@ def _changes_of(task: Decide, schema: pa.Schema) -> Iterator[tuple[ByRanges | By
     """Open the files for a partition's changes, and for the ends of gathered transactions."""
     file = Path(task.folder) / f"{task.name}-changes.arrow"
     if not task.conversion.gathers:
-        with by_ranges(file, schema, task.boundaries) as rendered:
+        with ByRanges.in_file(file, schema, task.boundaries) as rendered:
             yield rendered, None
         return
     labels = transaction_labels(task.boundaries)
     ends_file = file.with_name(f"{task.name}-ends.arrow")
     with (
-        by_transactions(file, schema, labels) as changes,
-        by_transactions(ends_file, ENDS, labels) as ends,
+        ByTransactions.in_file(file, schema, labels) as changes,
+        ByTransactions.in_file(ends_file, ENDS, labels) as ends,
     ):
         yield changes, ends
 
@@ -314,15 +303,13 @@ def keep_in_file(path: Path) -> Keep:
     return kept
 
 
-class Compare(Struct, frozen=True, kw_only=True):
+class Compare(Task, frozen=True, kw_only=True):
     """The outcomes in one range of positions, to be looked through for record_ids that have
     several.
     """
 
-    name: str
     ended: tuple[PartitionFile, ...]
     label: int
-    folder: str
 
 
 def find_contested(task: Compare) -> PartitionFile:

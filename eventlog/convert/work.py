@@ -12,18 +12,23 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from importlib.abc import MetaPathFinder
 from itertools import count
 from multiprocessing import active_children, connection, forkserver, get_context, parent_process
 from pathlib import Path
-from threading import RLock, Thread, current_thread, main_thread
-from typing import Any, Final, Protocol, TypeVar
+from threading import Thread, current_thread, main_thread
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from eventlog.core.errors import MachineError
+
+if TYPE_CHECKING:
+    from eventlog.convert.settings import Conversion
 
 Result = TypeVar("Result")
 START: Final = "forkserver"
@@ -34,18 +39,17 @@ load, they share.
 PRELOADED: Final = "eventlog.convert.preloaded"
 
 
-class FolderWork(Protocol):
-    """What is done in a folder."""
+class Task(Struct, frozen=True, kw_only=True):
+    """What one process does at a time, in a folder. The name tells it from all others of the conversion."""
 
-    @property
-    def folder(self) -> str: ...
+    name: str
+    folder: str
 
 
-class Task(FolderWork, Protocol):
-    """What one process does at a time. The name tells it from all others of the conversion."""
+class ConversionTask(Task, frozen=True, kw_only=True):
+    """A task that must know what is converted, and how."""
 
-    @property
-    def name(self) -> str: ...
+    conversion: Conversion
 
 
 def cores() -> int:
@@ -71,7 +75,8 @@ class SharedTally:
     """How many rows all processes together have got through; read by whoever shows it."""
 
     def __init__(self) -> None:
-        self.shared: Any = _OwnCount()
+        # What one process alone counts needs no lock.
+        self.shared: Any = SimpleNamespace(value=0, get_lock=nullcontext)
         if processes_share_locks():
             self.shared = get_context(START).Value("q", 0)
 
@@ -84,17 +89,6 @@ class SharedTally:
         # To read and to write it are two steps, between which another process may come.
         with self.shared.get_lock():
             self.shared.value += rows
-
-
-class _OwnCount:
-    """A number of one process, as `multiprocessing.Value` has one of several."""
-
-    def __init__(self) -> None:
-        self.value = 0
-        self._lock = RLock()
-
-    def get_lock(self) -> AbstractContextManager[bool]:
-        return self._lock
 
 
 class _Here:
@@ -220,7 +214,7 @@ def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def guard_task(function: Callable[[Any], Result], task: FolderWork) -> Result:
+def guard_task(function: Callable[[Any], Result], task: Task) -> Result:
     """Run the task; the disk's refusal becomes our error, which can travel between processes."""
     try:
         with without_collecting():
@@ -231,7 +225,7 @@ def guard_task(function: Callable[[Any], Result], task: FolderWork) -> Result:
         raise cannot_write(Path(error.filename or task.folder), error) from error
 
 
-def _in_stage(stage: int, function: Callable[[Any], Result], task: FolderWork) -> Result:
+def _in_stage(stage: int, function: Callable[[Any], Result], task: Task) -> Result:
     """Run a task in a process of the pool. Memory freed by the stage before goes back to the
     system: this one needs other sizes, and both would be held. Before each task it would cost a
     sixth.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -32,7 +32,7 @@ from eventlog.convert.partitions import (
 from eventlog.convert.plan import SPAN_EVENTS, PartSpan, part_spans
 from eventlog.convert.rows import OUTCOMES, WRITTEN_OUTCOMES, integers
 from eventlog.convert.settings import Conversion
-from eventlog.convert.work import advance
+from eventlog.convert.work import ConversionTask, Task, advance
 from eventlog.core.model import Reason, Status
 from eventlog.core.schema import Table
 
@@ -47,38 +47,26 @@ ENCODED: Final[dict[str, Any]] = {
 }
 
 
-class Write(Struct, frozen=True, kw_only=True):
-    """Some of the parts, to be written: changes number `first` to `last` of all, in the ranges
-    `range` to `until`.
-    """
+class Write(ConversionTask, frozen=True, kw_only=True):
+    """Some of the parts, to be written."""
 
-    name: str
-    conversion: Conversion
     rendered: tuple[PartitionFile, ...]
-    first: int
-    last: int
-    range: int
-    until: int
-    skipped: int
-    """Changes of the first range that belong to parts before."""
+    span: PartSpan
     stamp: str = ""
     """The latest time in the ranges before, in forms that number their changes."""
     tables: dict[int, Table] | None = None
     """What a stream's tables look like, by the numbers that its changes have for them."""
-    folder: str
     staged: str
 
 
-class WriteOutcomes(Struct, frozen=True, kw_only=True):
+class WriteOutcomes(Task, frozen=True, kw_only=True):
     """The outcomes of all rows, to be written."""
 
-    name: str
     ended: tuple[PartitionFile, ...]
-    folder: str
     staged: str
     streamed: bool = False
     """The positions are those of a stream, as text."""
-    refused: dict[int, str] = {}
+    refused: Mapping[int, str] = {}
     """What was not taken where changes were sent to, and why."""
 
 
@@ -134,11 +122,7 @@ class PartTasks(Struct, frozen=True, kw_only=True):
             conversion=self.conversion,
             # Not all: with hundreds of ranges and files most of a task would be of no use to it.
             rendered=within(rendered, span.range, span.until),
-            first=span.first,
-            last=span.last,
-            range=span.range,
-            until=span.until,
-            skipped=span.skipped,
+            span=span,
             stamp=stamp,
             tables=self.tables,
             folder=self.folder,
@@ -165,7 +149,7 @@ def produce(task: Write | WriteOutcomes) -> int:
     conversion = task.conversion
     changes = InTheirOrder(task)
     parts = Parts(
-        first=task.first,
+        first=task.span.first,
         before=changes.before,
         part_events=conversion.part_events,
         stamp=changes.stamp,
@@ -183,16 +167,17 @@ class InTheirOrder:
     """
 
     def __init__(self, task: Write) -> None:
-        self.stamp, self.before = task.stamp, task.first - task.skipped
+        span = task.span
+        self.stamp, self.before = task.stamp, span.first - span.skipped
         part_events, gathers = task.conversion.part_events, task.conversion.gathers
         batches = _in_order(task)
         first: list[pa.RecordBatch] = []
         # A range may begin with changes of parts before, which are read only for their times.
         for batch in batches:
             if gathers:
-                count = bisect_left(integers(batch.column(PART)), task.first // part_events)
+                count = bisect_left(integers(batch.column(PART)), span.first // part_events)
             else:
-                count = min(len(batch), task.first - self.before)
+                count = min(len(batch), span.first - self.before)
             if count and STAMP in batch.schema.names:
                 self.stamp = max(self.stamp, latest(batch.slice(0, count)))
             self.before += count
@@ -202,10 +187,10 @@ class InTheirOrder:
         following = chain(first, batches)
         if gathers:
             # Rounded up: the last part may be shorter.
-            next_part = -(-task.last // part_events)
+            next_part = -(-span.last // part_events)
             self.batches = _in_parts_before(next_part, following)
         else:
-            self.batches = between(following, 0, task.last - task.first)
+            self.batches = between(following, 0, span.last - span.first)
 
 
 def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
@@ -221,7 +206,7 @@ def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
 
     if task.conversion.counts:
         batches = count_rows(batches)
-    return in_whole_parts(batches, task.first - task.skipped, task.conversion.part_events)
+    return in_whole_parts(batches, task.span.first - task.span.skipped, task.conversion.part_events)
 
 
 def between(batches: Iterable[pa.RecordBatch], first: int, last: int) -> Iterator[pa.RecordBatch]:
@@ -309,8 +294,7 @@ MOST_OPEN_PLACES: Final = 200
 class OpenFiles:
     """Files that are begun anew, and grow until they are closed together."""
 
-    def __init__(self, most: int | None = None, buffering: int = 1 << 16) -> None:
-        self._most = MOST_OPEN_PLACES if most is None else most
+    def __init__(self, buffering: int) -> None:
         self._buffering = buffering
         self._open: OrderedDict[Path, BinaryIO] = OrderedDict()
         self.begun: dict[Path, None] = {}
@@ -333,7 +317,7 @@ class OpenFiles:
         self.begun = {}
 
     def _open_file(self, path: Path) -> BinaryIO:
-        if len(self._open) >= self._most:
+        if len(self._open) >= MOST_OPEN_PLACES:
             self._open.popitem(last=False)[1].close()
         if path in self.begun:
             # It was closed so that others could be open.

@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from eventlog.xds.write import XdsFormat
 
 
-def xds_format(publisher: Any, schema: str | None, *, rising: bool = False, who: bool = False) -> XdsFormat:
+def xds_format(
+    publisher: Any, schema: str | None, *, batch_size: int | None = None, rising: bool = False, who: bool = False
+) -> XdsFormat:
     """Make the format from the publisher's settings."""
     from eventlog.xds.write import XdsFormat
 
     return XdsFormat(
-        batch_size=publisher.batch_size,
+        batch_size=batch_size or publisher.batch_size,
         time_syntax=publisher.time_syntax,
         on_value=publisher.on_value,
         enable_refs=publisher.enable_refs,

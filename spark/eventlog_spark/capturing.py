@@ -29,7 +29,7 @@ from eventlog.convert.settings import ChangeRows, Conversion, StreamInput
 from eventlog.convert.step import CHANGE, OUTCOME, RESULT, fill_columns
 from eventlog.convert.streams import PieceReading, ReadPiece
 from eventlog.convert.to_changes import CHANGES, ChangeForm, cells_of
-from eventlog.core.errors import UsageError
+from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Change, Reason
 from eventlog.core.plural import count_words
 from eventlog.core.rules.meaning import STATUS
@@ -148,7 +148,7 @@ def _files(spark: SparkSession, path: str, settings: GBaseSettings | LinterSetti
         files = spark.read.format("binaryFile").load(path).select("path", "content")
         names = files.inputFiles()
     if not names:
-        raise UsageError(f"There is no file at {path}.", hint="Name one, or a folder that has some.")
+        raise DataError(f"There is no file at {path}.", hint="Name one, or a folder that has some.")
     if isinstance(settings, GBaseSettings) and settings.dirty:
         refuse_dirty(map(Path, names))
     return files
@@ -200,22 +200,6 @@ class _CapturedForm(ChangeForm):
         return Rendering(self.schema, iter, cells)
 
 
-class _Rows:
-    """Keeps what a reading writes until it is taken."""
-
-    def __init__(self) -> None:
-        self._batches: list[pa.RecordBatch] = []
-
-    def write(self, label: int, batch: pa.RecordBatch) -> None:
-        """Keep rows until they are taken."""
-        self._batches.append(batch)
-
-    def taken(self) -> list[pa.RecordBatch]:
-        """Return the rows kept since the last call."""
-        batches, self._batches = self._batches, []
-        return batches
-
-
 class _Capture:
     """One capture, as results."""
 
@@ -238,20 +222,16 @@ class _Capture:
         )
         self._path = path
         self._files = files
-        self._changes, self._ended = _Rows(), _Rows()
-        self._reading = PieceReading(task, _CapturedForm(), self._changes, self._ended)
+        self._reading = PieceReading(task, _CapturedForm())
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """Yield changes and outcomes as they are read; tables and notes come last."""
-        for _ in self._reading.steps():
-            for rows in self._changes.taken():
-                yield self._batch(CHANGE, {name: rows.column(name) for name in rows.schema.names})
-            for rows in self._ended.taken():
-                columns = {name: rows.column(name) for name in ("status", "reason", "note")}
+        for _, rows, is_outcomes in self._reading.results():
+            columns = {name: rows.column(name) for name in rows.schema.names}
+            if is_outcomes:
                 # A place is one number, by which frames can be put in order; a position is several.
-                columns["position"] = rows.column("place")
-                columns["source_position"] = rows.column("position")
-                yield self._batch(OUTCOME, columns)
+                columns["source_position"], columns["position"] = columns["position"], columns.pop("place")
+            yield self._batch(OUTCOME if is_outcomes else CHANGE, columns)
         tables = self._reading.tables
         described = [msgspec.json.encode(table).decode() for table in tables.values()]
         columns = {

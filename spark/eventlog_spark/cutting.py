@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from eventlog.convert.inputs import units
 from eventlog.convert.plan import BUCKET_BYTES, BUCKET_ROWS, ROW_BYTES
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
 from eventlog.convert.taken import ALL, ConvertedRows, choose_rows
-from eventlog_spark.exchange import WholeLog
 from eventlog_spark.log import BulkLog, cut_numbers
 from eventlog_spark.options import NumberRange, options_of
 from eventlog_spark.snapshot import EXPORT
@@ -38,23 +36,16 @@ CORE_TASKS: Final = 4
 class Cut(Struct, frozen=True, kw_only=True):
     """The pieces of the input, and the files of a snapshot's `tables`.
 
-    `rows` are `counted`, or judged by the size of files that do not say how many they have. `size`
+    `rows` are judged by the size of files that do not say how many they have; then there is no `total`. `size`
     are the bytes of all files.
     """
 
     pieces: tuple[Piece, ...]
     rows: int
+    total: int | None = None
     size: int = 0
-    counted: bool = True
     taken: ConvertedRows = ALL
     tables: tuple[SnapshotFile, ...] = ()
-
-    @property
-    def total(self) -> int | None:
-        """Return the number of rows to show; None if it is only an estimate."""
-        if not self.counted:
-            return None
-        return self.rows
 
     @property
     def buckets(self) -> int:
@@ -80,11 +71,11 @@ def cut(conversion: Conversion, taken: ConvertedRows | None = None) -> Iterator[
         # A stream is cut by what it holds.
         yield Cut(pieces=(), rows=0)
     elif isinstance(conversion.input, FilesInput):
-        pieces = units(conversion.input)
+        pieces = conversion.units
         rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in pieces)
-        counted = all(unit.rows is not None for unit in pieces)
+        total = None if None in [unit.rows for unit in pieces] else rows
         size = sum(unit.size for unit in pieces)
-        yield Cut(pieces=tuple(pieces), rows=rows, size=size, counted=counted, tables=tables)
+        yield Cut(pieces=tuple(pieces), rows=rows, total=total, size=size, tables=tables)
     else:
         assert isinstance(conversion.input, LogInput)
         with _log(conversion, conversion.input, tables, taken) as log_cut:
@@ -116,10 +107,10 @@ def _log(
             snapshot = str(connection.exec_driver_sql(EXPORT).scalar_one())
         ((lowest, highest),) = log.rows(connection, "extent")
         ((rows,),) = log.rows(connection, "chosen_count")
-        pieces: list[NumberRange | WholeLog] = [WholeLog()]
+        pieces: list[NumberRange | None] = [None]
         if snapshot is not None:
             pieces = []
             if lowest is not None:
                 count = 1 + int(rows) // RANGE_ROWS
                 pieces = [*cut_numbers(int(lowest), int(highest), count, snapshot)]
-        yield Cut(pieces=tuple(pieces), rows=int(rows), taken=taken, tables=tables)
+        yield Cut(pieces=tuple(pieces), rows=int(rows), total=int(rows), taken=taken, tables=tables)

@@ -8,15 +8,16 @@ repeats meets nothing of the one that failed.
 from __future__ import annotations
 
 import os
+import pickle  # only of tasks from our own driver, whose functions Spark pickles too
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import cache, partial
-from importlib import import_module
+from contextlib import contextmanager
+from functools import partial
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryDirectory
-from typing import IO, Any, Final, get_type_hints
+from typing import IO, Any, Final
 from uuid import uuid4
 
 import msgspec
@@ -30,7 +31,6 @@ from eventlog.convert.folders import merge
 from eventlog.convert.partitions import (
     BY_OBJECT,
     PartitionFile,
-    PartitionWriter,
     in_order,
     labels_of,
     partition_file,
@@ -60,6 +60,7 @@ from eventlog_spark.exchange import (
     ROWS,
     TABLES,
     Blob,
+    BlobFiles,
     Bundle,
     pack_rows,
     unbundle_blobs,
@@ -172,15 +173,10 @@ def gather_changes(
 ) -> Iterator[pa.RecordBatch]:
     """Bring whole transactions' changes to the ranges of their ends; add a note for each label."""
     with travelling(), local_folder() as folder:
-        files: dict[int, PartitionWriter] = {}
-        with ExitStack() as opened:
+        with BlobFiles(folder) as files:
             for blob in (blob for batch in batches for blob in unbundle_blobs(batch)):
-                for rows in unpack_rows(blob.content):
-                    if blob.kind not in files:
-                        path = folder / f"{blob.kind}.arrow"
-                        files[blob.kind] = opened.enter_context(partition_file(path, rows.schema))
-                    files[blob.kind].write(blob.bucket, rows)
-        finished = {kind: (writer.finished(),) for kind, writer in files.items()}
+                files.take(blob)
+        finished = {kind: (file,) for kind, file in files.finished().items()}
         bundle = Bundle(CHANGES)
         for label in labels_of(finished.get(CHANGES, ())):
             task = Gather(
@@ -232,8 +228,7 @@ class _Buckets:
 
     def drain(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Take in all blobs."""
-        writers: dict[int, PartitionWriter] = {}
-        with ExitStack() as files:
+        with BlobFiles(self._folder) as files:
             for blob in (blob for batch in batches for blob in unbundle_blobs(batch)):
                 if blob.kind == NOTES:
                     self._noted.append(msgspec.json.decode(blob.content, type=UnitNumbers))
@@ -248,8 +243,9 @@ class _Buckets:
                     self._extents.setdefault(blob.bucket, []).append(extent)
                     self._rows.write(blob.content)
                 else:
-                    self._take_table(blob, writers, files)
-        self._tables = {kind: writer.finished() for kind, writer in writers.items()}
+                    # Rows of the snapshot, where the local engine looks for them.
+                    files.take(blob)
+        self._tables = files.finished()
 
     @property
     def numbers(self) -> list[int]:
@@ -284,20 +280,6 @@ class _Buckets:
         with reader_of(order, self._place_tables(), number) as reader:
             yield from step(rows, order, keep, reader=reader, conflicts=conflicts)
 
-    def _take_table(
-        self,
-        blob: Blob,
-        writers: dict[int, PartitionWriter],
-        files: ExitStack,
-    ) -> None:
-        """Keep rows of the snapshot where the local engine looks for them."""
-        for rows in unpack_rows(blob.content):
-            # Only the rows themselves say what columns the table has.
-            if blob.kind not in writers:
-                opening = partition_file(self._folder / f"{blob.kind}.arrow", rows.schema)
-                writers[blob.kind] = files.enter_context(opening)
-            writers[blob.kind].write(blob.bucket, rows)
-
     def _unpack_rows(self, number: int) -> Iterator[pa.RecordBatch]:
         """Yield a bucket's rows of the log."""
         for start, size in self._extents[number]:
@@ -321,24 +303,12 @@ class _Buckets:
         return (writer.finished(),)
 
 
-KINDS: Final = {
-    "ReadPiece": "streams",
-    "Compare": "tasks",
-    "Gather": "collecting",
-    "Write": "writing",
-    "WriteOutcomes": "writing",
-    "Lay": "lanes",
-    "SendLane": "lanes",
-}
-"""The tasks of the pipeline, and the module of each: only those that come are loaded."""
-
-
 def pack_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
     """Pack tasks as rows in so many batches; their conversion travels once, with the code.
 
     A task goes to its own worker alone, for all together know every batch of every file.
     """
-    contents = pa.array([zlib.compress(_pack_task(task), 1) for task in tasks], pa.binary())
+    contents = pa.array(list(map(_pack_task, tasks)), pa.binary())
     starts = [len(tasks) * part // parts for part in range(parts + 1)]
     batches = []
     for start, end in pairwise(starts):
@@ -351,40 +321,31 @@ def unpack_tasks(conversion: Conversion, batches: Iterator[pa.RecordBatch]) -> I
     """Yield the packed tasks of a conversion in order."""
     for batch in batches:
         for content in batch.column(0):
-            yield _unpack_task(zlib.decompress(content.as_py()), conversion)
+            yield _TaskUnpickler(zlib.decompress(content.as_py()), conversion).load()
+
+
+class _TaskPickler(pickle.Pickler):
+    """Leaves a task's conversion out."""
+
+    def persistent_id(self, obj: Any) -> bool | None:
+        return isinstance(obj, Conversion) or None
+
+
+class _TaskUnpickler(pickle.Unpickler):
+    """Puts the conversion back."""
+
+    def __init__(self, content: bytes, conversion: Conversion) -> None:
+        super().__init__(BytesIO(content))
+        self._conversion = conversion
+
+    def persistent_load(self, pid: Any) -> Conversion:
+        return self._conversion
 
 
 def _pack_task(task: Any) -> bytes:
-    """Write a task as MessagePack, without its conversion."""
-    fields = {}
-    for name in task.__struct_fields__:
-        value = getattr(task, name)
-        if not isinstance(value, Conversion):
-            fields[name] = _pack_task(value) if type(value).__name__ in KINDS else value
-    return msgspec.msgpack.encode((type(task).__name__, fields))
-
-
-def _unpack_task(content: bytes, conversion: Conversion) -> Any:
-    name, packed_fields = msgspec.msgpack.decode(content, type=tuple[str, dict[str, msgspec.Raw]])
-    fields: dict[str, Any] = {}
-    for field, kind in _field_types(name).items():
-        if kind is Conversion:
-            fields[field] = conversion
-        elif getattr(kind, "__name__", "") in KINDS:
-            fields[field] = _unpack_task(msgspec.msgpack.decode(packed_fields[field], type=bytes), conversion)
-        else:
-            fields[field] = msgspec.msgpack.decode(packed_fields[field], type=kind)
-    return _kind_of_task(name)(**fields)
-
-
-@cache
-def _kind_of_task(name: str) -> Any:
-    return getattr(import_module(f"eventlog.convert.{KINDS[name]}"), name)
-
-
-@cache
-def _field_types(kind: str) -> dict[str, Any]:
-    return get_type_hints(_kind_of_task(kind))
+    packed = BytesIO()
+    _TaskPickler(packed, pickle.HIGHEST_PROTOCOL).dump(task)
+    return zlib.compress(packed.getvalue(), 1)
 
 
 def do_tasks(

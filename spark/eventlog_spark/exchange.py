@@ -10,6 +10,8 @@ number of its bucket, which says where it goes, and its kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,7 +20,14 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from eventlog.convert.inputs import Unit
-from eventlog.convert.partitions import PACKED, gather_batches, write_by
+from eventlog.convert.partitions import (
+    PACKED,
+    PartitionFile,
+    PartitionWriter,
+    gather_batches,
+    partition_file,
+    write_by,
+)
 from eventlog.convert.plan import RANGE_BYTES, RANGE_ROWS
 from eventlog.convert.reading import read, read_log
 from eventlog.convert.rows import OBJECT, Placing, bucket_of, shape_rows
@@ -28,6 +37,7 @@ from eventlog.convert.snapshot import SnapshotFile, place_batches, place_rows
 from eventlog.convert.taken import ConvertedRows
 from eventlog.convert.tasks import UnitNumbers
 from eventlog.core.schema import Catalog
+from eventlog.sql.names import CONTEXT, STANDARD, TRANSACTION
 from eventlog_spark.faults import travelling
 from eventlog_spark.types import type_batch
 
@@ -125,6 +135,28 @@ def unpack_rows(content: bytes) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
+class BlobFiles(ExitStack):
+    """Files of the rows in blobs, one for each kind, with the blobs' buckets as labels."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._writers: dict[int, PartitionWriter] = {}
+
+    def take(self, blob: Blob) -> None:
+        """Write the rows of a blob."""
+        for rows in unpack_rows(blob.content):
+            # Only the rows themselves say what columns they have.
+            if blob.kind not in self._writers:
+                opening = partition_file(self._folder / f"{blob.kind}.arrow", rows.schema)
+                self._writers[blob.kind] = self.enter_context(opening)
+            self._writers[blob.kind].write(blob.bucket, rows)
+
+    def finished(self) -> dict[int, PartitionFile]:
+        """Return the files by kind."""
+        return {kind: writer.finished() for kind, writer in self._writers.items()}
+
+
 NAMING: Final = pa.schema(
     [
         ("record_id", pa.int64()),
@@ -151,14 +183,9 @@ be hundreds of these.
 """
 
 
-class WholeLog(Struct, frozen=True, kw_only=True):
-    """A log that is read in one piece, because its database has no snapshot that several sessions
-    can share.
-    """
-
-
 if TYPE_CHECKING:
-    Piece = Unit | NumberRange | WholeLog
+    # None is a whole log, where the database has no snapshot that several sessions can share.
+    Piece = Unit | NumberRange | None
 
 
 def read_pieces(
@@ -311,21 +338,20 @@ def rows_of(conversion: Conversion, piece: Piece) -> Iterator[pa.RecordBatch]:
         assert isinstance(piece, Unit)
         return read(piece, source.statuses, source.clock)
     assert isinstance(source, LogInput)
-    if isinstance(piece, WholeLog):
+    if piece is None:
         return read_log(source)
     assert not isinstance(piece, Unit)
     return _copy_rows(source, piece)
 
 
 def _copy_rows(source: LogInput, row_range: NumberRange) -> Iterator[pa.RecordBatch]:
-    from eventlog_spark.log import CONTEXT_FIELD, TEXTS, TEXTS_AND_TRANSACTION, BulkLog, batches
+    from eventlog_spark.log import BulkLog, batches
     from eventlog_spark.options import options_of
 
     log = BulkLog(options_of(source))
+    there = {TRANSACTION: log.transaction, CONTEXT: source.who and log.context}
     # As texts: a log that was adopted may have columns of other types.
-    schema = TEXTS_AND_TRANSACTION if log.transaction else TEXTS
-    if source.who and log.context:
-        schema = schema.append(CONTEXT_FIELD)
+    schema = pa.schema([(name, pa.string()) for name in (*STANDARD, *filter(there.get, there))])
     for batch in batches(log, row_range, schema):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         yield shape_rows(columns)

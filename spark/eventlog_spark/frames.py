@@ -181,38 +181,36 @@ def decide(
     For formats with whole `transactions`, changes name theirs, and where it ends. With `who` changes say who is
     behind them, and those of two people are never one.
     """
-    url, tables = (rows, None) if isinstance(rows, str) else (None, rows)
-    order = _order(catalog, url, policies, options or Options())
-    order = replace(order, transactions=transactions, who=who)
-    results = results_of(events, order, tables, unique=unique)
-    return Decisions(results=results, catalog=order.output_catalog)
-
-
-def results_of(
-    events: DataFrame,
-    order: Conversion,
-    tables: Mapping[str, DataFrame] | None = None,
-    *,
-    unique: bool = False,
-) -> DataFrame:
-    """Run the step on events, in the order's form; frames of `tables` answer read-backs."""
-    catalog = order.catalog
-    known: dict[Name, DataFrame] = {}
-    if tables is not None:
+    read_back: DatabaseRows | SnapshotRows | None = None
+    tables: dict[Name, DataFrame] = {}
+    if isinstance(rows, str):
+        read_back = DatabaseRows(url=rows)
+    elif rows is not None:
         if catalog is None:
             message = "`rows` needs to know tables, columns and keys."
             raise UsageError(message, hint="Give `decide` a catalog.")
-        known = tables_of(tables, catalog)
+        tables = tables_of(rows, catalog)
         # The rows come as blobs; that there are some is all that a task needs to know.
-        order = replace(order, read_back=SnapshotRows(folder=Path()))
-    buckets = _buckets(events)
-    sources = [Source(events)]
-    blobs = blobs_of(sources, catalog, buckets, known, tasks=0)
+        read_back = SnapshotRows(folder=Path())
+    conversion = Conversion(
+        input=FilesInput(places=()),
+        destination=Path(),
+        catalog=catalog,
+        options=options or Options(),
+        format=ChangeRows(),
+        read_back=read_back,
+        steps=policies,
+        transactions=transactions,
+        who=who,
+    )
+    buckets, sources = _buckets(events), [Source(events)]
+    blobs = blobs_of(sources, catalog, buckets, tables, tasks=0)
     if not unique:
         blobs = blobs.unionAll(conflicts_of(sources, catalog, buckets))
-    decide = name_function(decide_rows, order, tuple(known))
-    schema = result_schema(form_of(order), gathers=order.gathers)
-    return blobs.repartition("bucket").mapInArrow(decide, ddl(schema))
+    step = name_function(decide_rows, conversion, tuple(tables))
+    schema = result_schema(form_of(conversion), gathers=conversion.gathers)
+    results = blobs.repartition("bucket").mapInArrow(step, ddl(schema))
+    return Decisions(results=results, catalog=conversion.output_catalog)
 
 
 def blobs_of(
@@ -291,18 +289,6 @@ def _size(events: DataFrame) -> int:
 
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 _TEXTS: Final = ("string", "void")
-
-
-def _order(catalog: Catalog | None, rows: str | None, policies: Steps, options: Options) -> Conversion:
-    return Conversion(
-        input=FilesInput(places=()),
-        destination=Path(),
-        catalog=catalog,
-        options=options,
-        format=ChangeRows(),
-        read_back=None if rows is None else DatabaseRows(url=rows),
-        steps=policies,
-    )
 
 
 def _rename_columns(frame: DataFrame, columns: Sequence[str]) -> DataFrame:

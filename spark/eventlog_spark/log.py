@@ -148,10 +148,6 @@ def cut_numbers(first: int, last: int, count: int, snapshot: str | None = None) 
 
 NUMBERS: Final = ("record_id", "event_type")
 ROWS: Final = pa.schema([(name, pa.int64() if name in NUMBERS else pa.string()) for name in STANDARD])
-TEXTS: Final = pa.schema([(name, pa.string()) for name in STANDARD])
-"""The columns as COPY writes them, for logs whose columns may be of any type."""
-TEXTS_AND_TRANSACTION: Final = TEXTS.append(pa.field(TRANSACTION, pa.string()))
-CONTEXT_FIELD: Final = pa.field(CONTEXT, pa.string())
 
 
 def source_batches(log: BulkLog, numbers: NumberRange, options: LogOptions) -> Iterator[pa.RecordBatch]:

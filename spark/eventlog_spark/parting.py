@@ -9,7 +9,6 @@ become columns when Spark writes them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -20,10 +19,8 @@ from pyarrow import parquet
 from eventlog.convert.partitions import (
     OUTCOME_ORDER,
     PartitionFile,
-    PartitionWriter,
     in_order,
     labels_of,
-    partition_file,
     read_label,
 )
 from eventlog.convert.plan import PartSpan
@@ -31,7 +28,7 @@ from eventlog.convert.settings import TableFiles
 from eventlog.convert.work import guard_task
 from eventlog.convert.writing import Write, between, produce
 from eventlog_spark.deciding import local_folder
-from eventlog_spark.exchange import pack_rows, unpack_rows
+from eventlog_spark.exchange import Blob, BlobFiles, pack_rows, unpack_rows
 from eventlog_spark.faults import travelling
 
 FILES: Final = pa.schema(
@@ -59,7 +56,7 @@ PIECE_BYTES: Final = 1 << 18
 def part_files(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write the files of one task from its changes, and yield them in pieces."""
     with travelling(), local_folder() as folder:
-        number, changes = _take_blobs(batches, folder / "changes.arrow")
+        number, changes = _take_blobs(batches, folder)
         if changes is None:
             return
         out = folder / "out"
@@ -82,7 +79,7 @@ def part_files(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Ite
 def outcomes_in_order(spans: Sequence[PartSpan], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the outcomes of one span in order; its blobs come in none."""
     with travelling(), local_folder() as folder:
-        number, file = _take_blobs(batches, folder / "outcomes.arrow")
+        number, file = _take_blobs(batches, folder)
         if file is None:
             return
         span = spans[number]
@@ -108,23 +105,17 @@ def rows_of_blobs(path_name: str, row_name: str, batches: Iterator[pa.RecordBatc
                     yield with_path.append_column(row_name, numbers)
 
 
-def _take_blobs(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, PartitionFile | None]:
+def _take_blobs(batches: Iterator[pa.RecordBatch], folder: Path) -> tuple[int, PartitionFile | None]:
     """Collect the blobs of a task in a file by ranges; return the task's number and the file."""
-    writer: PartitionWriter | None = None
     number = 0
-    with ExitStack() as files:
+    with BlobFiles(folder) as files:
         for batch in batches:
             columns = [column.to_pylist() for column in batch.columns]
             for task, label, content in zip(*columns, strict=True):
                 # The same of all of them.
                 number = task
-                for rows in unpack_rows(content):
-                    # Not before: the schema is known from the first rows.
-                    writer = writer or files.enter_context(partition_file(path, rows.schema))
-                    writer.write(label, rows)
-    if writer is None:
-        return number, None
-    return number, writer.finished()
+                files.take(Blob(bucket=label, kind=0, content=content))
+    return number, files.finished().get(0)
 
 
 def _of_text(path: Path) -> Iterator[bytes]:

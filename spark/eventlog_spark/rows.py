@@ -20,7 +20,7 @@ from eventlog.convert.taken import ConvertedRows
 from eventlog.convert.transactions import refuse_left_rows
 from eventlog.core.errors import UsageError
 from eventlog_spark.cutting import Cut, cut
-from eventlog_spark.exchange import WholeLog, read_pieces
+from eventlog_spark.exchange import read_pieces
 from eventlog_spark.faults import travelling
 from eventlog_spark.frames import Source, events
 from eventlog_spark.hadoop import HadoopFolder, as_named, footers
@@ -59,7 +59,7 @@ def rows_of_log(
         pieces = spark.range(0, count, 1, max(1, count))
         source = Source(pieces, name_function(read_pieces, conversion, log_cut.pieces, log_cut.taken, None))
         rows = InputRows(sources=(source,), cut=log_cut, left=dict(log_cut.taken.left))
-        if any(isinstance(piece, WholeLog) for piece in log_cut.pieces):
+        if None in log_cut.pieces:
             with describe_jobs(spark, "reading"):
                 rows = store_rows(spark, rows, target.subfolder(f"{WORK}/rows"))
         yield rows

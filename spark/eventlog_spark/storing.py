@@ -139,17 +139,18 @@ def _unlike(name: str, columns: pa.Schema) -> str:
 def _part_changes(several: list[Write], blobs: DataFrame) -> DataFrame:
     """Make the files of all parts in pieces (FILES), each task's by one task of Spark's."""
     write = name_function(part_files, [replace(task, rendered=()) for task in several])
-    return _by_task(blobs.where(f"kind = {CHANGES}"), several).mapInArrow(write, ddl(FILES))
+    by_task = _by_task(blobs.where(f"kind = {CHANGES}"), [task.span for task in several])
+    return by_task.mapInArrow(write, ddl(FILES))
 
 
-def _by_task(blobs: DataFrame, several: Sequence[Write | PartSpan]) -> DataFrame:
-    """Bring blobs to each of the tasks for their range, with the task's number."""
-    wanted: list[list[int]] = [[] for _ in range(1 + max(task.until for task in several))]
-    for number, task in enumerate(several):
-        for label in range(task.range, task.until + 1):
+def _by_task(blobs: DataFrame, spans: Sequence[PartSpan]) -> DataFrame:
+    """Bring blobs to each of the tasks for their range, with the task's number: a task has a span."""
+    wanted: list[list[int]] = [[] for _ in range(1 + max(span.until for span in spans))]
+    for number, span in enumerate(spans):
+        for label in range(span.range, span.until + 1):
             wanted[label].append(number)
     # A blob whose range two tasks need, for parts end within it, goes to both of them.
     tasks_of = f"from_json('{msgspec.json.encode(wanted).decode()}', 'array<array<int>>')[bucket]"
     by_task = blobs.selectExpr(f"explode({tasks_of}) AS task", "bucket AS label", "content")
     # By the number itself: a hash would bring several tasks to one of Spark's.
-    return by_task.repartitionById(len(several), "task")
+    return by_task.repartitionById(len(spans), "task")

@@ -11,9 +11,8 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
-from msgspec import Struct
 
-from eventlog.convert.work import SharedTally, workers
+from eventlog.convert.work import SharedTally, Task, workers
 from tests.support.converting import log_row, write_parquet
 
 
@@ -46,14 +45,7 @@ def test_arrow_takes_all_of_its_memory_from_the_heap_that_is_given_back(tmp_path
     assert done.stdout.split() == ["system"]
 
 
-class Endless(Struct, frozen=True, kw_only=True):
-    """A task that says that it has begun."""
-
-    name: str
-    folder: str
-
-
-def linger(task: Endless) -> int:
+def linger(task: Task) -> int:
     (Path(task.folder) / task.name).touch()
     time.sleep(600)
     return 0
@@ -69,6 +61,6 @@ def test_who_interrupts_does_not_wait_for_what_workers_are_about(tmp_path: Path)
     timer.start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt), workers(2, tmp_path, SharedTally()) as crew:
-        crew.run(linger, [Endless(name="one", folder=str(tmp_path))], int)
+        crew.run(linger, [Task(name="one", folder=str(tmp_path))], int)
     timer.join()
     assert time.monotonic() - began < 300  # a task takes 600 seconds

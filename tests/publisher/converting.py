@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from eventlog.convert import commit, marks
+from eventlog.convert import commit
 from eventlog.convert.commit import SUCCESS
 from eventlog.convert.folders import OUTCOMES_FILE
 from eventlog.convert.identity import complete
@@ -20,6 +20,7 @@ from eventlog.convert.marks import Marked, can_be_marked, marking, waits_for_mar
 from eventlog.convert.place import ConversionPlace
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import SourceError
+from eventlog.durable_files import flush, write_file
 from eventlog.sql.log import Log
 from tests.publisher.scene import Scene
 
@@ -76,9 +77,8 @@ def dying(number: int) -> Iterator[Death]:
     with pytest.MonkeyPatch.context() as patch, suppress(Killed):
         patch.setattr(ConversionPlace, "transaction", in_journal)
         patch.setattr(Log, "transaction", of_the_living)
-        for module in (commit, marks):
-            patch.setattr(module, "flush", death.around(module.flush))
-            patch.setattr(module, "write_file", death.around(module.write_file))
+        patch.setattr(commit, "flush", death.around(flush))
+        patch.setattr(commit, "write_file", death.around(write_file))
         patch.setattr(commit.Destination, "discard", death.around(commit.Destination.discard))
         yield death
 

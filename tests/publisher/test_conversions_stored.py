@@ -33,11 +33,11 @@ REQUESTS = ("read", "put", "put_over", "copy", "remove")
 def ordered(place: StoredConversion, conversion: Conversion) -> None:
     """Convert as the command does."""
     place.finish_former()
-    if waits_for_marks(conversion, place.marked):
-        with marking(conversion, place.marked) as marks:
+    if waits_for_marks(conversion, place):
+        with marking(conversion, place) as marks:
             marks.finish()
     elif place.begin(conversion) is None:
-        with marking(conversion, place.marked) as marks:
+        with marking(conversion, place) as marks:
             convert(replace(conversion, overwrite=False), jobs=1, marking=marks)
             place.publish(marks)
             marks.finish()
@@ -170,9 +170,9 @@ def test_an_output_whose_rows_were_given_back_meanwhile_never_appears(sqlite: En
     conversion = order(scene, tmp_path / "made")
     place = StoredConversion(objects, conversion.destination, overwrite=False)
     assert place.begin(conversion) is None
-    with publisher_stopped(scene), marking(conversion, place.marked) as marks:
+    with publisher_stopped(scene), marking(conversion, place) as marks:
         convert(conversion, jobs=1, marking=marks)
-        name = name_conversion(place.marked.name)
+        name = name_conversion(place.name)
         assert outputs.forget(scene.log, name, ["one"], by="ann") == 6
         with pytest.raises(UsageError, match="The rows of this conversion were given back"):
             place.publish(marks)

@@ -21,7 +21,7 @@ from eventlog.convert.inputs import units
 from eventlog.convert.plan import PartSpan, part_spans
 from eventlog.convert.reading import read
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, TableFiles, Target
-from eventlog.convert.writing import PartTasks, Write
+from eventlog.convert.writing import PartTasks
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.xds.write import XdsFormat
@@ -106,7 +106,7 @@ def files_in_parts(
     tasks = PartTasks(conversion=conversion, changes=tuple(written), tables=None, folder="", staged="")
     wanted = list(tasks.each(at_once=1) if isinstance(conversion.format, TableFiles) else tasks.each())
     pieces: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for blobs in by_task(changes, wanted):
+    for blobs in by_task(changes, [task.span for task in wanted]):
         for row in each(part_files([replace(task, rendered=()) for task in wanted], iter(blobs))):
             pieces[value(row, "path")] += row.to_pylist()
     return {name: whole(name, found) for name, found in pieces.items()} | {
@@ -137,10 +137,10 @@ def contents(folder: Path, parts: int) -> dict[str, Any]:
     return found | {"parts": parts}
 
 
-def by_task(blobs: Sequence[pa.RecordBatch], tasks: Sequence[Write | PartSpan]) -> Iterator[list[pa.RecordBatch]]:
+def by_task(blobs: Sequence[pa.RecordBatch], spans: Sequence[PartSpan]) -> Iterator[list[pa.RecordBatch]]:
     """The blobs for each task, in no order, as Spark brings them."""
-    for number, task in enumerate(tasks):
-        meant = [blob for blob in blobs if task.range <= value(blob, "bucket") <= task.until]
+    for number, span in enumerate(spans):
+        meant = [blob for blob in blobs if span.range <= value(blob, "bucket") <= span.until]
         yield [
             pa.RecordBatch.from_arrays(
                 [pa.array([number], pa.int32()), blob.column("bucket"), blob.column("content")],

@@ -18,6 +18,7 @@ from eventlog.convert.commit import SUCCESS
 from eventlog.convert.inputs import units
 from eventlog.convert.lanes import Lay
 from eventlog.convert.partitions import PartitionFile
+from eventlog.convert.plan import PartSpan
 from eventlog.convert.reading import read
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, produce
@@ -48,15 +49,9 @@ def test_tasks_come_in_their_order_about_as_many_in_each_part(names: list[str], 
 
 def part(conversion: Conversion) -> Write:
     """Some of the parts of a conversion, with a table of a stream."""
-    parts: dict[str, Any] = {
-        "first": 1,
-        "last": 2,
-        "range": 0,
-        "until": 1,
-        "skipped": 0,
-        "tables": {7: CATALOG.tables[0]},
-    }
-    return Write(name="part", conversion=conversion, rendered=(), folder="", staged="", **parts)
+    span = PartSpan(first=1, last=2, range=0, until=1, skipped=0)
+    tables = {7: CATALOG.tables[0]}
+    return Write(name="part", conversion=conversion, rendered=(), span=span, tables=tables, folder="", staged="")
 
 
 def twice(attempt: Callable[[], Any]) -> list[Any]:

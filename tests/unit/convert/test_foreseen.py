@@ -36,11 +36,10 @@ def written(path: Path, columns: list[str]) -> Path:
 @pytest.mark.parametrize("name", ["b.csv", "b.csv.gz", "b.parquet"])
 def test_a_missing_column_is_told_before_any_file_is_read(tmp_path: Path, name: str) -> None:
     written(tmp_path / "a.csv", list(STANDARD))
-    files = FilesInput(places=(str(tmp_path),))
-    assert len(units(files)) == 1
+    assert len(units(FilesInput(places=(str(tmp_path),)))) == 1
     wrong = written(tmp_path / name, SHORT)
     with pytest.raises(DataError) as refused:
-        units(files)
+        units(FilesInput(places=(str(tmp_path),)))
     assert str(refused.value).startswith(f"{wrong} has no column table_key. It needs the ten columns")
 
 

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from msgspec import Struct
 
 from eventlog.convert import work
 from eventlog.convert.commit import Summary
@@ -17,15 +16,14 @@ from eventlog.convert.lanes import LanePlan, keep_plan, read_kept_plan
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.sending import SENDING
 from eventlog.convert.settings import Conversion, FilesInput
-from eventlog.convert.work import SharedTally, Workers, advance, processes_share_locks, workers
+from eventlog.convert.work import SharedTally, Task, Workers, advance, processes_share_locks, workers
 from eventlog.core.errors import EX_UNAVAILABLE, MachineError
 from eventlog_spark.convert import _absolute
 
 
-class Doubling(Struct, frozen=True, kw_only=True):
+class Doubling(Task, frozen=True, kw_only=True):
     """A number that is to be doubled."""
 
-    name: str
     number: int
     folder: str = ""
 
