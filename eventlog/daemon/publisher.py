@@ -21,7 +21,7 @@ from eventlog.core.model import Status
 from eventlog.core.registry import format_named
 from eventlog.daemon.background import Background
 from eventlog.daemon.health import PublisherHealth
-from eventlog.daemon.lag_limits import MostBehindWatch, most_behind_of
+from eventlog.daemon.lag_limits import MostBehindWatch
 from eventlog.daemon.log_session import Post, post_of
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.scheduling import LOOK_SECONDS, CycleWait, Failures, Heartbeat
@@ -84,7 +84,7 @@ class Publisher:
         self._lines: list[Line] = []
         self._background = Background(self.journal)
         self._at_work = SideBySide(self.stopped, self._goes_on)
-        self._behind = MostBehindWatch(self.post, most_behind_of(config), self.journal)
+        self._behind = MostBehindWatch(self.post, config.output, self.journal)
         self._failures = Failures()
         """Those of the log; a line has its own."""
         self._ask_at = 0.0
