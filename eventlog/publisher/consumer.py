@@ -240,7 +240,7 @@ class Consumer:
         """Make the plan of the next turn while another one is committed, and let the sink prepare it if it can."""
         began = time_ns()
         with self._journal.reading() as view:
-            taken = self._queue.take(view, self._decider, now)
+            taken = self._queue.look(view, self._decider, now).taken
             if taken is None or not self._decider.knows_tables(view):
                 return None
         trace = self._traces.join(self.name, taken, began, self._journal)

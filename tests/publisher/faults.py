@@ -198,8 +198,8 @@ FAULTS = [
     JournalFault(
         "on_retry = stop reads on",
         QUEUE,
-        "if until is not None or unanswered.stops:\n            until",
-        "if False:\n            until",
+        "if max([until or 0, *due]) <= now:",
+        "if True:",
     ),
     JournalFault("on_retry = stop sends on", SENDING, "self._all_blocked = self._all_blocked or self._stops", "pass"),
     # holds
