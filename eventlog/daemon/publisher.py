@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from functools import reduce
 from pathlib import Path
 from threading import Event as Flag
 from time import monotonic
@@ -21,14 +22,14 @@ from eventlog.core.model import Status
 from eventlog.core.registry import format_named
 from eventlog.daemon.background import Background
 from eventlog.daemon.health import PublisherHealth
-from eventlog.daemon.lag_limits import MostBehindWatch, most_behind_of
+from eventlog.daemon.lag_limits import MostBehindWatch
 from eventlog.daemon.log_session import Post, post_of
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.scheduling import LOOK_SECONDS, CycleWait, Failures, Heartbeat
 from eventlog.daemon.workers import Line, SideBySide
 from eventlog.delivery.blame import Guarded
 from eventlog.delivery.output import Output
-from eventlog.delivery.report import Report, join_reports
+from eventlog.delivery.report import Report
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -84,7 +85,7 @@ class Publisher:
         self._lines: list[Line] = []
         self._background = Background(self.journal)
         self._at_work = SideBySide(self.stopped, self._goes_on)
-        self._behind = MostBehindWatch(self.post, most_behind_of(config), self.journal)
+        self._behind = MostBehindWatch(self.post, config.output, self.journal)
         self._failures = Failures()
         """Those of the log; a line has its own."""
         self._ask_at = 0.0
@@ -133,7 +134,7 @@ class Publisher:
         reports = list(self._turn_each(self._lines))
         if len(reports) < len(self._lines):
             self._raise_trouble()
-        return join_reports(reports)
+        return reduce(Report.join, reports)
 
     def once(self) -> Iterator[Report]:
         """Run one turn of each output, as soon as this publisher has the lock."""
@@ -302,7 +303,7 @@ class Publisher:
     def _goes_on(self, line: Line, report: Report) -> bool:
         """Return True if a line should have another turn at once."""
         # Who looks whether rows wait does so at once: another turn would do the same, and more.
-        may_be_more = report.moved and not (line.took_all and self._rest.looks)
+        may_be_more = report.moved and not (report.took_all and self._rest.looks)
         return (may_be_more or line.wanted.is_set()) and not self.is_over(report)
 
     def _fail(self, line: Line, error: MachineError) -> None:
@@ -353,7 +354,9 @@ class Publisher:
             if report.paused and not line.is_behind:
                 line.is_behind = True
                 self.journal.warning("output_left_behind", output=line.name, why="Somebody has paused it.")
-            elif line.is_behind and (line.took_all or not (report.moved or report.paused or report.later is not None)):
+            elif line.is_behind and (
+                report.took_all or not (report.moved or report.paused or report.later is not None)
+            ):
                 line.is_behind = False
                 self.journal.info("output_in_step", output=line.name)
         self.vitals.note_cycle(report)

@@ -57,8 +57,6 @@ class Line:
         """The others go on without it, and that was logged."""
         self.rests = False
         """It had nothing to do in its last turn."""
-        self.took_all = False
-        """Nothing was left for it when its last turn began."""
         self.has_worked = False
         """It has had a turn that ended well."""
         self.is_paused = False
@@ -104,8 +102,7 @@ class Line:
         turn = replace(turn, seconds=monotonic() - began)
         if turn.documents or turn.complaint is not None:
             self._vitals.note_turn(self.name, turn)
-        self.rests, self.took_all = not turn.moved, turn.took_all
-        self.is_paused = turn.paused
+        self.rests, self.is_paused = not turn.moved, turn.paused
         self.later_at = None if turn.later is None else monotonic() + turn.later
         # Whoever keeps the report does not keep the rows.
         return replace(turn, delivered=())

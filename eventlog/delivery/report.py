@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import inf
 
 from msgspec import Struct
 
@@ -31,6 +30,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Tables that can be read again."""
     moved: bool = False
     """Something was done, so that there may be more to do."""
+    took_all: bool = False
+    """Nothing was left to be published when its rows were read."""
     ended: Status | None = None
     """Nothing more may be sent: a receiver has said so, or an error ends all."""
     seconds: float = 0.0
@@ -51,39 +52,19 @@ class Report(Struct, frozen=True, kw_only=True):
         """Count events that will not come again."""
         return sum(self.statuses.values()) - self.statuses.get(Status.NEW, 0)
 
-
-def join_reports(reports: Sequence[Report]) -> Report:
-    """Join the reports of several turns."""
-    if len(reports) == 1:
-        return reports[0]
-    statuses, tables = Counter[Status](), Counter[str]()
-    events = changes = documents = loopback = 0
-    unread: dict[str, Unreadable] = {}
-    readable: list[str] = []
-    moved, ended, later, seconds = False, None, inf, 0.0
-    for report in reports:
-        events += report.events
-        changes += report.changes
-        documents += report.documents
-        loopback += report.loopback
-        statuses.update(report.statuses)
-        tables.update(report.tables)
-        unread.update(report.unread)
-        readable.extend(report.readable)
-        moved, ended = moved or report.moved, ended or report.ended
-        later = min(later, inf if report.later is None else report.later)
-        seconds += report.seconds
-    return Report(
-        events=events,
-        changes=changes,
-        documents=documents,
-        statuses=statuses,
-        tables=tables,
-        later=None if later == inf else later,
-        loopback=loopback,
-        unread=unread,
-        readable=readable,
-        moved=moved,
-        ended=ended,
-        seconds=seconds,
-    )
+    def join(self, other: Report) -> Report:
+        """Join it with the report of another turn."""
+        return Report(
+            events=self.events + other.events,
+            changes=self.changes + other.changes,
+            documents=self.documents + other.documents,
+            statuses=Counter(self.statuses) + Counter(other.statuses),
+            tables=Counter(self.tables) + Counter(other.tables),
+            later=min((later for later in (self.later, other.later) if later is not None), default=None),
+            loopback=self.loopback + other.loopback,
+            unread={**self.unread, **other.unread},
+            readable=[*self.readable, *other.readable],
+            moved=self.moved or other.moved,
+            ended=self.ended or other.ended,
+            seconds=self.seconds + other.seconds,
+        )

@@ -26,13 +26,12 @@ from eventlog.delivery.blame import refuse_fault
 from eventlog.delivery.lanes import haste
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider
-from eventlog.publisher.finish import Finisher
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.late import Late
 from eventlog.publisher.output_queue import OutputQueue
+from eventlog.publisher.output_target import OutputTarget
 from eventlog.publisher.planner import PlanMaker
 from eventlog.publisher.plans import TakeAgainError, TakePlan
-from eventlog.publisher.resolve import OutputTarget
 from eventlog.publisher.restored import Given
 from eventlog.publisher.row_outcomes import POSITION, Answers, worst_by
 from eventlog.publisher.sending import HandOver
@@ -71,8 +70,7 @@ class Consumer:
         self._traces = traces or BatchTraces()
         self._queue = OutputQueue(journal, output, settings)
         self._maker = PlanMaker(journal, output, settings.limit)
-        self._finisher = Finisher(journal, output, settings)
-        self._target = OutputTarget(journal, output, self._finisher, {} if given is None else given)
+        self._target = OutputTarget(journal, output, settings, {} if given is None else given)
         self._late = Late(journal, output, settings)
         self._most_wait = False
         """Whether most rows of the last take had to wait, as those behind them may have to."""
@@ -119,7 +117,7 @@ class Consumer:
             # Somebody else may have had the lock since, and have taken its rows.
             self._forget_ahead()
             self._target.ask(tenure, self._books, names_lost=self._late.is_lost)
-        self._late.enter(self._books, self._finisher.doubts)
+        self._late.enter(self._books, self._target.doubts)
         now = self._journal.now()
         if self._ahead is not None and self._ahead.decider is not self._decider:
             # It was decided by the tables as they were. Resolving sweeps what was prepared for it.
@@ -143,7 +141,7 @@ class Consumer:
             row = view.memory.output(self.name)
             if row.paused:
                 return Turn(paused=True)
-            if self._journal.doubts != self._finisher.doubts:
+            if self._journal.doubts != self._target.doubts:
                 return Turn(moved=True)
             ready = self._queue.look(view, self._decider, now)
             taken = ready.taken
@@ -206,7 +204,7 @@ class Consumer:
         if answers:
             outcomes = worst_by(POSITION, answers)
             self._books.enter_answers(outcomes, self._settings.strictness)
-        is_over = self._finisher.finish(self._books, made.planned, outcomes, now, made.taken.objects)
+        is_over = self._target.finish(self._books, made.planned, outcomes, now, made.taken.objects)
         self._books.enter_delivery(documents, outcomes)
         return is_over
 
@@ -242,7 +240,7 @@ class Consumer:
         """Make the plan of the next turn while another one is committed, and let the sink prepare it if it can."""
         began = time_ns()
         with self._journal.reading() as view:
-            taken = self._queue.take(view, self._decider, now)
+            taken = self._queue.look(view, self._decider, now).taken
             if taken is None or not self._decider.knows_tables(view):
                 return None
         trace = self._traces.join(self.name, taken, began, self._journal)
@@ -291,7 +289,7 @@ class Consumer:
         """Enter documents that are over, documents that are freed to be decided anew, and answers."""
         objects: Mapping[int, str] = {}
         if answers or freed:  # else no row is parked, and the log need not be asked for objects
-            objects = self._finisher.find_objects([*over, *freed])
+            objects = self._target.find_objects([*over, *freed])
         self._books.enter_answers(answers, self._settings.strictness)
-        self._finisher.finish(self._books, over, answers, now, objects, freed=freed)
+        self._target.finish(self._books, over, answers, now, objects, freed=freed)
         self._books.enter_delivery([document.again() for document in over], answers)

@@ -48,14 +48,12 @@ from eventlog.publisher.whole_transactions import GoingOn, in_transactions
 class Encoded(Struct, frozen=True, kw_only=True):
     """What an output gets: documents in order, and the outcomes of events that are in none.
 
-    `left` are events that come with the next take, as their transactions go on. `counts` is how
-    much of each unfinished transaction is published when all documents are there.
+    `left` are events that come with the next take, as their transactions go on.
     """
 
     documents: Sequence[Document] = ()
     outcomes: Mapping[Position, Outcome] = {}
     left: frozenset[Position] = frozenset()
-    counts: TransactionCounts = {}
     changes: int = 0
     complaint: str | None = None
     """Why the last change was refused that does not go out as an error."""
@@ -116,7 +114,7 @@ def encode(
         left |= last
         # All pieces are numbered as one, and taken apart again.
         items = list(chain.from_iterable(kept))
-        numbered, counts = count_written(items, counts, going_on.every | later)
+        numbered, _ = count_written(items, counts, going_on.every | later)
         ends = accumulate(map(len, kept), initial=0)
         pieces = [numbered[start:end] for start, end in pairwise(ends)]
     documents: list[Document] = []
@@ -127,7 +125,6 @@ def encode(
         documents=documents,
         outcomes=outcomes,
         left=frozenset(left),
-        counts=counts,
         changes=len(made.changes),
         complaint=made.complaint,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 from msgspec import Struct
 
@@ -49,9 +48,20 @@ class OutputQueue:
         again = Ready(documents=unanswered.documents, going=going)
         if going and until is None:
             return again
-        taken = self._take(view, decider, now, unanswered, until)
-        if taken is not None:
-            return Ready(taken=taken)
+        # Nothing goes before what a receiver wants again, where one answer stops all.
+        due = [document.due for document in unanswered.documents if unanswered.stops]
+        if max([until or 0, *due]) <= now:
+            taken = take(
+                view,
+                name,
+                now=now,
+                limit=self._settings.limit,
+                identities=decider.identities,
+                unanswered=unanswered,
+                untried=self._journal.faults.list_untried(now),
+            )
+            if not taken.is_empty:
+                return Ready(taken=taken)
         # What comes again goes first where it stops all, unless it waits itself.
         if going and (until or now) <= now:
             return again
@@ -63,27 +73,6 @@ class OutputQueue:
         later = min([time for time in times if time > now], default=look_again)
         # The journal goes by milliseconds.
         return Ready(later=None if later is None else (later - now) / 1000)
-
-    def take(self, view: View, decider: Decider, now: int) -> Take | None:
-        """Take the rows ready for the output; None if there are none, or a receiver's answer stops everything."""
-        until = view.find_last_retry(self._output.name) if self._settings.stops else None
-        return self._take(view, decider, now, NOTHING_SENT, until)
-
-    def _take(self, view: View, decider: Decider, now: int, unanswered: Unanswered, until: int | None) -> Take | None:
-        if until is not None or unanswered.stops:
-            until = max([until or 0, *map(attrgetter("due"), unanswered.documents)])
-            if until > now:
-                return None
-        taken = take(
-            view,
-            self._output.name,
-            now=now,
-            limit=self._settings.limit,
-            identities=decider.identities,
-            unanswered=unanswered,
-            untried=self._journal.faults.list_untried(now),
-        )
-        return None if taken.is_empty else taken
 
     def parks_unread(self, decider: Decider, now: int) -> bool:
         """Park new rows without reading their values; return True if they were the majority."""

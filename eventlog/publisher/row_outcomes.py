@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.model import SEVERITY, Event, Outcome, Position, Reason, Status
@@ -81,25 +80,21 @@ def of_shared_numbers(events: Iterable[Event], answers: Answers) -> dict[Positio
     return ends
 
 
-class Judged(Struct, frozen=True):
-    """The answer to a document: how its rows end, and why which of them come again."""
-
-    over: Mapping[int, Outcome]
-    again: Mapping[int, Outcome]
-
-
 def judge(
     sent: OnTheWay,
     detail: Detail,
     answers: Mapping[int, Outcome],
     objects: Mapping[int, str],
     most_attempts: int,
-) -> Judged:
-    """Judge the answer to a document, change by change: all events of a change end alike."""
+) -> tuple[dict[int, Outcome], dict[int, Outcome]]:
+    """Judge the answer to a document, change by change: all events of a change end alike.
+
+    Return how its rows end, and why which of them come again.
+    """
     ended = worst_by(number_of, detail.said)
     # Silence is success.
     if not answers:
-        return Judged(ended, {})
+        return ended, {}
     again: dict[int, Outcome] = {}
     covers = sent.covers or {}
     changes = [[position[0] for position in positions] for positions in covers.values()]
@@ -125,8 +120,7 @@ def judge(
         loser = outcome.position[0]
         if outcome.winner is not None and outcome.winner[0] in again:
             again[loser] = again[outcome.winner[0]]
-    over = {record: outcome for record, outcome in ended.items() if record not in again}
-    return Judged(over, again)
+    return {record: outcome for record, outcome in ended.items() if record not in again}, again
 
 
 def end_retries(most_attempts: int, outcome: Outcome, attempts: int) -> Outcome:

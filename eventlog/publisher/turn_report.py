@@ -35,8 +35,6 @@ class ConsumerSettings(Struct, frozen=True, kw_only=True):
 class Turn(Report, frozen=True, kw_only=True):
     """The report of one turn, with what only whoever gave it needs to know."""
 
-    took_all: bool = False
-    """Whether nothing was left to be published when its rows were read."""
     stale: frozenset[Cause] | None = None
     """What rows name that cannot be read. Nothing was done: tables may look another way by now."""
     last: tuple[str, Position] | None = None

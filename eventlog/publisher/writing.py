@@ -268,7 +268,7 @@ class JournalTransaction(View, frozen=True):
             for number, batch in memory.batches.items():
                 if number > first:
                     final -= batch.records
-        if memory.any_parked and memory.outputs.keys() - {name}:
+        if final and memory.any_parked and memory.outputs.keys() - {name}:
             but = name if name in memory.outputs else "-"
             final -= self.numbers("parked_elsewhere", output=but, ids=id_list([*final]))
         if outcomes and (others := over - final):

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 JOURNAL, WRITING, CONSUMER, TAKE, SENDING = "journal.py", "writing.py", "consumer.py", "selection.py", "sending.py"
 READER, MEMORY, UNSEALED, LETTERS = "reader.py", "memory.py", "new_rows.py", "row_outcomes.py"
 MAKING, UNREAD, VIEW, DECIDE = "planner.py", "blocked_rows.py", "journal_view.py", "decide.py"
-FINISH, RESOLVE, QUEUE = "finish.py", "resolve.py", "output_queue.py"
+TARGET, QUEUE = "output_target.py", "output_queue.py"
 COMMON, CARE = "sql/common/journal.sql", "care/journal.py"
 
 

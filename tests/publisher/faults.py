@@ -11,17 +11,16 @@ from tests.publisher.fault import (
     COMMON,
     CONSUMER,
     DECIDE,
-    FINISH,
     JOURNAL,
     LETTERS,
     MAKING,
     MEMORY,
     QUEUE,
     READER,
-    RESOLVE,
     ROOT,
     SENDING,
     TAKE,
+    TARGET,
     UNREAD,
     UNSEALED,
     VIEW,
@@ -138,13 +137,13 @@ FAULTS = [
     ),
     JournalFault(
         "resolve: refusals are forgotten",
-        RESOLVE,
+        TARGET,
         "answers = worst_by(POSITION, target.answers)",
         "answers = {}",
     ),
     JournalFault(
         "the target is not taken over",
-        RESOLVE,
+        TARGET,
         "            self._output.sink.open(tenure)\n",
         "            self._output.sink.epoch = 10**9\n",
     ),
@@ -186,21 +185,21 @@ FAULTS = [
         "what is behind a freed document goes", SENDING, "                names.update(document.objects)\n", ""
     ),
     JournalFault(
-        "what is freed is not parked", FINISH, "for document in freed for record", "for document in [] for record"
+        "what is freed is not parked", TARGET, "for document in freed for record", "for document in [] for record"
     ),
     JournalFault(
         "retried rows are over",
-        FINISH,
+        TARGET,
         "for record, outcome in sorted(judged.again.items()):",
         "for record, outcome in ():",
     ),
-    JournalFault("retried rows have no time", FINISH, "due = now + self._journal.delay(sent.attempts + 1)", "due = 0"),
+    JournalFault("retried rows have no time", TARGET, "due = now + self._journal.delay(sent.attempts + 1)", "due = 0"),
     JournalFault("what was taken behind a retried change is over", LETTERS, "or touch(names, blocked):", "or False:"),
     JournalFault(
         "on_retry = stop reads on",
         QUEUE,
-        "if until is not None or unanswered.stops:\n            until",
-        "if False:\n            until",
+        "if max([until or 0, *due]) <= now:",
+        "if True:",
     ),
     JournalFault("on_retry = stop sends on", SENDING, "self._all_blocked = self._all_blocked or self._stops", "pass"),
     # holds
@@ -277,7 +276,7 @@ FAULTS = [
         "for record, _ in first_rows[1:]]",
     ),
     JournalFault("never given up", LETTERS, "if not most_attempts or attempts + 1 < most_attempts:", "if True:"),
-    JournalFault("attempts are not counted", FINISH, "outcome.note, sent.attempts + 1)", "outcome.note, 0)"),
+    JournalFault("attempts are not counted", TARGET, "outcome.note, sent.attempts + 1)", "outcome.note, 0)"),
     JournalFault(
         "held rows look like those behind them", TAKE, "                reason = BEHIND\n", "                pass\n"
     ),
@@ -400,7 +399,7 @@ FAULTS = [
     ),
     JournalFault(
         "how much was told of a transaction is forgotten",
-        FINISH,
+        TARGET,
         "counts = counts_after(self._journal.output(self._output.name).transactions, cut) if cut else None",
         "counts = None",
     ),

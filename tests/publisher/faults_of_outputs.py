@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.publisher.fault import CARE, JOURNAL, LETTERS, MEMORY, RESOLVE, WRITING, JournalFault
+from tests.publisher.fault import CARE, JOURNAL, LETTERS, MEMORY, TARGET, WRITING, JournalFault
 
 OF_OUTPUTS = [
     JournalFault(
@@ -95,7 +95,7 @@ OF_OUTPUTS = [
     ),
     JournalFault(
         "what the log knows of a receiver's names is not read",
-        RESOLVE,
+        TARGET,
         "known.serve(KeptAssociations(self._journal.log, self._output.name))",
         "pass",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.publisher.fault import JOURNAL, RESOLVE, TAKE, JournalFault
+from tests.publisher.fault import JOURNAL, TAKE, TARGET, JournalFault
 
 RESTORED = "restored.py"
 
@@ -36,8 +36,8 @@ OF_RESTORED = [
     ),
     JournalFault(
         "what a process has given to whom nobody can ask is forgotten",
-        RESOLVE,
-        "if not adopt_given(self._journal, row, self._given, finisher.doubts):",
+        TARGET,
+        "if not adopt_given(self._journal, row, self._given, self.doubts):",
         "if True:",
     ),
     JournalFault("a target that was restored gets nothing again", RESTORED, "elif lost is not None:", "elif False:"),

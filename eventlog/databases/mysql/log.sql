@@ -15,7 +15,7 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY;
 
 -- waiting_rows: the waiting rows among those asked for, in the order asked for.
--- Values longer than :plain bytes are only told by their length, and fetched by `large_values` where there is room.
+-- Values longer than :plain bytes are only told by their length, and fetched by their rows' numbers where there is room.
 SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        waiting./* table_name */table_name, waiting./* table_key */table_key,
        waiting./* column_name */column_name,
@@ -31,12 +31,6 @@ FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N' AND /* among */(1 = 1)
 ORDER BY /* order */record_id
 LIMIT :limit;
-
--- large_values: the values of waiting rows, whatever their length
-SELECT waiting./* record_id */record_id, waiting./* old_value */old_value, waiting./* new_value */new_value
-FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
-     STRAIGHT_JOIN /* log */event_log AS waiting ON waiting./* record_id */record_id = listed.id
-WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N';
 
 -- among_noted: condition: rows with these numbers
 (waiting./* record_id */record_id IN

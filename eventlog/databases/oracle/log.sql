@@ -12,7 +12,7 @@ ALTER SESSION SET NLS_DATE_FORMAT = 'YYYY-MM-DD HH24:MI:SS'
 SET TRANSACTION READ ONLY;
 
 -- waiting_rows: the waiting rows among those asked for, in the order asked for.
--- Values longer than :plain characters are only told by their length, and fetched by `large_values` where there is room.
+-- Values longer than :plain characters are only told by their length, and fetched by their rows' numbers where there is room.
 SELECT * FROM (
     SELECT waiting./* record_id */record_id AS record_id, waiting./* event_type */event_type AS event_type,
            waiting./* table_name */table_name AS table_name, waiting./* table_key */table_key AS table_key,
@@ -31,13 +31,6 @@ SELECT * FROM (
 
 -- order_by_number: order: as the rows were numbered, which is that of the index of waiting rows
 /* waiting_number */waiting.record_id;
-
--- large_values: the values of waiting rows, whatever their length
-SELECT waiting./* record_id */record_id, waiting./* old_value */old_value, waiting./* new_value */new_value
-FROM /* log */event_log waiting
-WHERE waiting./* record_id */record_id IN
-      (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
-  AND waiting./* status */status = 'N';
 
 -- transaction_known: column: the number of the change that committed the row, or its block where rows have none; it has no time
 , waiting.ORA_ROWSCN AS source_transaction, NULL AS committed;

@@ -12,7 +12,7 @@ SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD',
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
 -- waiting_rows: the waiting rows among those asked for, in the order asked for.
--- Values longer than :plain bytes are only told by their length, and fetched by `large_values` where there is room.
+-- Values longer than :plain bytes are only told by their length, and fetched by their rows' numbers where there is room.
 SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        waiting./* table_name */table_name, waiting./* table_key */table_key,
        waiting./* column_name */column_name,
@@ -26,12 +26,6 @@ FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
 ORDER BY /* order */record_id
 LIMIT :limit;
-
--- large_values: the values of waiting rows, whatever their length
-SELECT waiting./* record_id */record_id, waiting./* old_value */old_value, waiting./* new_value */new_value
-FROM /* log */event_log AS waiting
-WHERE waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
-  AND waiting./* status */status = 'N';
 
 -- transaction_known: column: the transaction that wrote the row as it stands, and when it was committed where the server keeps
 -- that. A savepoint counts as a transaction here, and so does a requeue; what is written with the row knows better.

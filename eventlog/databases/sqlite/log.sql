@@ -4,7 +4,7 @@
 BEGIN;
 
 -- waiting_rows: the waiting rows among those asked for, in the order asked for.
--- Values longer than :plain bytes are only told by their length, and fetched by `large_values` where there is room.
+-- Values longer than :plain bytes are only told by their length, and fetched by their rows' numbers where there is room.
 SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        CAST(waiting./* table_name */table_name AS text), CAST(waiting./* table_key */table_key AS text),
        CAST(waiting./* column_name */column_name AS text),
@@ -22,13 +22,6 @@ FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
 ORDER BY /* order */record_id
 LIMIT :limit;
-
--- large_values: the values of waiting rows, whatever their length
-SELECT waiting./* record_id */record_id, CAST(waiting./* old_value */old_value AS text),
-       CAST(waiting./* new_value */new_value AS text)
-FROM /* log */event_log AS waiting
-WHERE waiting./* record_id */record_id IN (SELECT value FROM json_each(:ids))
-  AND waiting./* status */status = 'N';
 
 -- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
 (julianday(waiting./* event_time */event_time) IS NULL

@@ -9,7 +9,6 @@ turn, so the rows of one change need not be neighbours.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
@@ -219,38 +218,21 @@ class WaitingRows:
         return (*row[: VALUES.start], fault, None, *between, *NO_LENGTHS, *row[LENGTHS.stop :])
 
     def _with_values(self, connection: Connection, rows: Rows, plain: int) -> Rows:
-        """Fetch values for rows read with lengths only."""
+        """Read rows again of which a value came as its length: all that share its number, which does not tell them apart."""
         large = {int(row[0]) for row in rows if row[LENGTHS] != NO_LENGTHS}
-        alike = self._alike(connection, rows, large, plain)
-        asked = sorted(large - alike.keys())
-        fetched = self._log.rows(connection, self._log.query("large_values"), {"ids": id_list(asked)})
-        values = {int(number): (old, new) for number, old, new in fetched}
+        request = Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": id_list(sorted(large))})
+        limit = self._settings.value_limit
+        again: dict[int, Rows] = {}
+        for row in self._ask(connection, request, ALL, min(max(plain, limit), LONGEST_BYTES)):
+            again.setdefault(int(row[0]), []).append(self._make_refused(row) if size_of(row) > limit else row)
         complete: Rows = []
         for row in rows:
             number = int(row[0])
-            if number in alike:
-                complete += alike[number]
-                alike[number] = []
-            elif number not in large:
+            if number in large:  # it may have gone between the two statements
+                complete += again.pop(number, [])
+            else:
                 complete.append(row)
-            elif number in values:  # else it has gone between the two statements
-                complete.append((*row[: VALUES.start], *values[number], *row[VALUES.stop :]))
         return complete
-
-    def _alike(self, connection: Connection, rows: Rows, large: Collection[int], plain: int) -> dict[int, Rows]:
-        """Read again all rows of a shared number: it does not tell which one a value belongs to."""
-        numbers = [int(row[0]) for row in rows]
-        if len(set(numbers)) == len(numbers):
-            return {}
-        counts = Counter(numbers)
-        alike: dict[int, Rows] = {number: [] for number in counts if counts[number] > 1 and number in large}
-        if alike:
-            bounds = {"ids": id_list(sorted(alike))}
-            request = Request(limit=ALL, room=ALL, among="among_noted", bounds=bounds)
-            limit = self._settings.value_limit
-            for row in self._ask(connection, request, ALL, min(max(plain, limit), LONGEST_BYTES)):
-                alike[int(row[0])].append(self._make_refused(row) if size_of(row) > limit else row)
-        return alike
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):

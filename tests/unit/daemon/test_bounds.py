@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.daemon.lag_limits import MostBehind
+from eventlog.core.outputs import OutputKeys
+from eventlog.daemon.lag_limits import is_too_far_behind, pauses_at
 from eventlog.sources.log.flow import OutputLag, Resumed
 
-ROWS = MostBehind(rows=10, pause=True)
-SECONDS = MostBehind(seconds=60, pause=True)
+ROWS = OutputKeys(max_behind_rows=10, when_behind="pause")
+SECONDS = OutputKeys(max_behind_seconds=60, when_behind="pause")
 
 
 @pytest.mark.parametrize(
-    "most, lag, passed, paused",
+    "output, lag, passed, paused",
     [
         (ROWS, OutputLag(rows=10), False, False),
         (ROWS, OutputLag(rows=11), True, True),
@@ -25,11 +26,11 @@ SECONDS = MostBehind(seconds=60, pause=True)
         (SECONDS, OutputLag(rows=1, seconds=61.0), True, True),
         (SECONDS, OutputLag(rows=1, seconds=3600.0, resumed=Resumed(rows=1, seconds=3590.0)), True, False),
         (SECONDS, OutputLag(rows=1, seconds=3651.0, resumed=Resumed(rows=1, seconds=3590.0)), True, True),
-        (MostBehind(rows=10), OutputLag(rows=11), True, False),
-        (MostBehind(), OutputLag(rows=11, seconds=1e9), False, False),
+        (OutputKeys(max_behind_rows=10, when_behind="wait"), OutputLag(rows=11), True, False),
+        (OutputKeys(), OutputLag(rows=11, seconds=1e9), False, False),
     ],
 )
 def test_a_bound_counts_anew_from_where_an_output_was_resumed(
-    most: MostBehind, lag: OutputLag, passed: bool, paused: bool
+    output: OutputKeys, lag: OutputLag, passed: bool, paused: bool
 ) -> None:
-    assert (most.is_passed(lag), most.is_paused_at(lag)) == (passed, paused)
+    assert (is_too_far_behind(output, lag), pauses_at(output, lag)) == (passed, paused)
