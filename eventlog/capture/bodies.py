@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.capture.clauses import Clauses, all_of, any_of, qualify_table
+from eventlog.capture.clauses import ALWAYS, Clauses, all_of, any_of, qualify_table
 from eventlog.capture.column_sql import compare
 from eventlog.capture.plan import EVERY, ChildPlan, Fact, Side, Test, When, child_facts, facts
 from eventlog.sql.dialect import offers, statement
@@ -75,6 +75,8 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
             return self._write_facts(ONE_ROW, rows)
         statements = [self._statement("log_row", **self.log, **holes) for holes in rows]
         if offers(dialect, "log_together"):
+            if [holes["condition"] for holes in rows] == [ALWAYS]:
+                statements = [self._statement("log_row_always", **self.log, **rows[0])]
             parts = [statements[start : start + TOGETHER_ROWS] for start in range(0, len(statements), TOGETHER_ROWS)]
             statements = [self._statement("log_together", **self.log, rows="\nUNION ALL ".join(part)) for part in parts]
         if clauses.steps and plan.options.when is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, get_args, get_origin
 
 from msgspec import Struct
@@ -104,18 +104,26 @@ def find_near_choice(problem: str, sections: Sections) -> str | None:
 
 def _choices(where: str, sections: Sections) -> list[str]:
     """List the choices for a key such as `output[0].format`."""
-    section, _, key = re.sub(r"\[\d+\]", "", where).partition(".")
+    section, _, key = re.sub(r"\[[^\]]*\]", "", where).partition(".")
     if key == "sink":
         return names("sinks")
     kinds = sections[section]
     if key.startswith("steps."):
         kinds, key = steps_plugin().steps, key.removeprefix("steps.")
-    choices: set[str] = set()
-    for kind in kinds:
-        for field in fields_of(kind):
-            if field.encode_name == key:
-                choices |= {str(value) for value in _literals(field.type)}
-    return sorted(choices)
+    *tables, key = key.split(".")
+    for table in tables:
+        kinds = [inner for kind in _types_of(kinds, table) for inner in _structs(kind)]
+    return sorted({str(value) for kind in _types_of(kinds, key) for value in _literals(kind)})
+
+
+def _types_of(kinds: Iterable[type[Struct]], key: str) -> list[Any]:
+    return [field.type for kind in kinds for field in fields_of(kind) if field.encode_name == key]
+
+
+def _structs(kind: Any) -> list[type[Struct]]:
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return [kind]
+    return [struct for inner in get_args(kind) for struct in _structs(inner)]
 
 
 def _literals(kind: Any) -> list[Any]:

@@ -68,9 +68,10 @@ Asked = ObjectQuery | EndedQuery | SchemaQuery | RefusedQuestion
 def read_asked(body: bytes) -> list[Asked]:
     """Read what a document asks, in its order; XmlError where it is none of XDS."""
     root = parse(body)
-    asked = root if root.tag == "input" else root.find("input")
-    if asked is None or root.tag not in ("nds", "input"):
-        raise XmlError("a document that asks has <nds> with <input>", line=1)
+    inputs = [root] if root.tag == "input" else list(root.iterchildren("input"))
+    if len(inputs) != 1 or root.tag not in ("nds", "input"):
+        raise XmlError("a document that asks has <nds> with one <input>", line=1)
+    [asked] = inputs
     return [_read(element) for element in asked]
 
 
@@ -142,9 +143,10 @@ def _read_search(element: XmlElement) -> list[tuple[str, str]]:
     found = []
     for searched in element.iterchildren("search-attr"):
         values = ["".join(map(str, value.itertext())) for value in searched.iterchildren("value")]
-        if not values:
-            raise DataError("A <search-attr> has no <value>; it needs one.")
-        found += [(searched.get("attr-name") or "", value) for value in values]
+        name = searched.get("attr-name")
+        if not values or not name:
+            raise DataError(f"A <search-attr> has no {'attr-name' if values else '<value>'}; it needs one.")
+        found += [(name, value) for value in values]
     return found
 
 

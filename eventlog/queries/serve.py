@@ -49,10 +49,14 @@ class QueryDesk:
         """Answer one request."""
         if self._settings.token is None:
             return _says(404, "error", "Nothing is answered here.")
-        given = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
-        if not compare_digest(given, self._settings.token.encode()):
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not compare_digest(given.encode(), self._settings.token.encode()):
             refused = _says(401, "error", "The token is missing, or is another one.")
             refused.headers["WWW-Authenticate"] = "Bearer"
+            return refused
+        if request.method != "POST":
+            refused = _says(405, "error", "A document that asks is sent by POST.")
+            refused.headers["Allow"] = "POST"
             return refused
         with self._lock:
             busy = self._at_work >= self._settings.slots

@@ -347,3 +347,41 @@ def test_a_configuration_says_whose_policies_hold() -> None:
         from_settings({"output": outputs, "query": {"token": TOKEN, "output": "x"}}, {}, origin="test")
     with pytest.raises(ConfigError, match="16 ASCII"):
         from_settings({"query": {"token": "short"}}, {}, origin="test")
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        (question('<search-attr><value>1</value></search-attr>'), "no attr-name"),
+        (question('<search-attr attr-name="fname"/>'), "no <value>"),
+        (question("").replace("</input>", '</input><input><query class-name="usr"/></input>'), "one <input>"),
+    ],
+)
+def test_what_is_not_whole_is_refused(serve: Callable[..., Ask], body: str, words: str) -> None:
+    """Of two <input> the second got no answer."""
+    told = serve()(body)
+    assert (level(told), found(told)) == ("error", [])
+    assert words in told.findtext("status")
+
+
+@pytest.mark.parametrize(
+    "method, login, status",
+    [
+        ("POST", f"Bearer {TOKEN}", 200),
+        ("POST", f"bearer {TOKEN}", 200),
+        ("POST", TOKEN, 401),
+        ("POST", f"Basic {TOKEN}", 401),
+        ("GET", f"Bearer {TOKEN}", 405),
+        ("GET", "", 401),
+    ],
+)
+def test_who_asks_has_the_token_and_posts(usr: Engine, method: str, login: str, status: int) -> None:
+    page = open_page("127.0.0.1:0", config_of(usr), get_logger())
+    try:
+        connection = HTTPConnection(urlsplit(page.url).netloc, timeout=60)
+        connection.request(method, "/query", question("").encode(), {"Authorization": login} if login else {})
+        answer = connection.getresponse()
+        assert (answer.status, validate(answer.read())) == (status, [])
+        connection.close()
+    finally:
+        page.close()

@@ -171,6 +171,32 @@ def test_a_user_that_a_late_request_makes_after_its_end_is_gone_too(engine: Engi
         assert not ends(engine)
 
 
+def test_the_end_of_a_user_waits_for_no_request_that_has_made_the_user(engine: Engine) -> None:
+    asked: list[str] = []
+
+    def meddle(method: str, path: str) -> Any:
+        if method == "POST" and path.endswith("/Users"):
+            asked.append(path)
+            if len(asked) == 1:
+                return UNKNOWN
+            if len(asked) == 2:  # the first arrives just before the second
+                make(server.url, "/Users", {"schemas": [CORE_USER], "userName": "eve"})
+        return None
+
+    with judge() as server:
+        server.meddle = meddle
+        scim_site(engine)
+        with in_thread(Publisher(scim_config(engine, server.url, total_timeout=60.0))):
+            run(engine, "INSERT INTO usr (idu, login) VALUES (9, 'eve')")
+            until(lambda: "eve" in server.users() and not waiting(engine), "a user")
+            began = time.monotonic()
+            run(engine, "DELETE FROM usr WHERE idu = 9")
+            until(lambda: not waiting(engine), "its end")
+        assert time.monotonic() - began < 30
+        assert not server.users()
+        assert not ends(engine)
+
+
 def test_a_change_that_comes_again_after_its_object_was_deleted_is_no_error(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

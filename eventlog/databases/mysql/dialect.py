@@ -33,7 +33,7 @@ MYSQL = Dialect(
     now="UTC_TIMESTAMP(6)",
     later="({now} + INTERVAL {seconds} SECOND)",
     # Without the host, which comes after the last @; the name may have some as well.
-    user="LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1)",
+    user="LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER())))",
     # What is binary may be no text, which would fail the writer.
     context="LEFT(@eventlog_context, 400)",
     # NO_BACKSLASH_ESCAPES of the session decides what a backslash is, so literals avoid it.

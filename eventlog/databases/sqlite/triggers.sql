@@ -58,6 +58,10 @@ THEN '"' || replace(replace(/* text */NEW.idu, '\', '\\'), '"', '\"') || '"' ELS
 SELECT /* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr'/* context_value */, /* column */NULL,
   /* old */NULL, /* new */NULL WHERE /* condition */(1 = 1);
 
+-- log_row_always: the same row without a condition: SQLite writes VALUES without the coroutine that a SELECT is
+VALUES (/* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr'/* context_value */, /* column */NULL,
+  /* old */NULL, /* new */NULL);
+
 -- log_together: writes rows in one statement, in their order; each INSERT of a trigger opens the log and its index for
 -- every row of the writer's statement, also when its condition does not hold
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,

@@ -237,6 +237,8 @@ class ScimCarrier:
         if answer.status == HTTPStatus.CONFLICT:
             found = self._adopt(request)
             if found is not None:
+                # Who has sent one before has looked for it since.
+                self._receiver.end_doubt_of_one(request.object)
                 return found
             raise self._refuse(request, answer)
         if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):

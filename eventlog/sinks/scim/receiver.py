@@ -24,10 +24,11 @@ LOCK_SLOTS: Final = 256
 
 
 class Doubt(Struct, frozen=True):
-    """When a resource was asked for, and by what it is found."""
+    """When a resource was asked for, and by what it is found; `several` requests may be under way."""
 
     began: float
     unique: Unique
+    several: bool = False
 
 
 class ScimReceiver:
@@ -98,7 +99,8 @@ class ScimReceiver:
     def doubt(self, request: ScimRequest, *, is_open: bool) -> None:
         """Know whether a request that makes a resource may still be done; one before it may be still, too."""
         if is_open:
-            self._doubts[request.object] = Doubt(monotonic(), request.unique)
+            several = self.find_doubt(request.object) is not None
+            self._doubts[request.object] = Doubt(monotonic(), request.unique, several)
         else:
             self._doubts.setdefault(request.object, Doubt(-math.inf, request.unique))
 
@@ -106,6 +108,11 @@ class ScimReceiver:
         """Know that an object's resource is there; a request that is late may make another one when that has gone."""
         if not self.doubt_seconds(name, is_new=True):
             self._doubts.pop(name, None)
+
+    def end_doubt_of_one(self, name: str) -> None:
+        """Know that an object's resource was made since nobody had it: by the request in doubt, if that is the only one."""
+        if name in self._doubts and not self._doubts[name].several:
+            del self._doubts[name]
 
     def find_doubt(self, name: str) -> Unique | None:
         """Find by what a resource is found that a request may still make; None where none may."""

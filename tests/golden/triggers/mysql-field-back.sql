@@ -7,7 +7,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
   old_value, new_value)
 VALUES (CONCAT('house=', CASE WHEN CONVERT(NEW.house USING utf8mb4) REGEXP '[,;''+"=<>\\]' OR CAST(LEFT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
   OR CAST(RIGHT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
-THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 7, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'room', 'open',
+THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 7, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'room', 'open',
   NULL, NULL);
 END IF;
 IF ( IS NOT NULL) THEN
@@ -16,7 +16,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
   old_value, new_value)
 VALUES (CONCAT('house=', CASE WHEN CONVERT(NEW.house USING utf8mb4) REGEXP '[,;''+"=<>\\]' OR CAST(LEFT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
   OR CAST(RIGHT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
-THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 7, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'room', 'colour',
+THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 7, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'room', 'colour',
   NULL, NULL);
 END IF;
 END
@@ -32,7 +32,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
   old_value, new_value)
 VALUES (CONCAT('house=', CASE WHEN CONVERT(OLD.house USING utf8mb4) REGEXP '[,;''+"=<>\\]' OR CAST(LEFT(CONVERT(OLD.house USING utf8mb4), 1) AS BINARY) = ' '
   OR CAST(RIGHT(CONVERT(OLD.house USING utf8mb4), 1) AS BINARY) = ' '
-THEN CONCAT('"', REPLACE(REPLACE(CONVERT(OLD.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(OLD.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'room', NULL,
+THEN CONCAT('"', REPLACE(REPLACE(CONVERT(OLD.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(OLD.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'room', NULL,
   NULL, NULL);
 END IF;
 IF ((NOT (CAST(CONVERT(OLD.house USING utf8mb4) AS BINARY) <=> CAST(CONVERT(NEW.house USING utf8mb4) AS BINARY))
@@ -43,7 +43,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
   old_value, new_value)
 VALUES (CONCAT('house=', CASE WHEN CONVERT(NEW.house USING utf8mb4) REGEXP '[,;''+"=<>\\]' OR CAST(LEFT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
   OR CAST(RIGHT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
-THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 7, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'room', 'open',
+THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 7, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'room', 'open',
   NULL, NULL);
 END IF;
 IF ((NOT (CAST(CONVERT(OLD.house USING utf8mb4) AS BINARY) <=> CAST(CONVERT(NEW.house USING utf8mb4) AS BINARY))
@@ -54,7 +54,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
   old_value, new_value)
 VALUES (CONCAT('house=', CASE WHEN CONVERT(NEW.house USING utf8mb4) REGEXP '[,;''+"=<>\\]' OR CAST(LEFT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
   OR CAST(RIGHT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
-THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 7, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'room', 'colour',
+THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 7, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'room', 'colour',
   NULL, NULL);
 END IF;
 IF (NOT (NOT (CAST(CONVERT(OLD.house USING utf8mb4) AS BINARY) <=> CAST(CONVERT(NEW.house USING utf8mb4) AS BINARY))
@@ -65,7 +65,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
   old_value, new_value)
 VALUES (CONCAT('house=', CASE WHEN CONVERT(NEW.house USING utf8mb4) REGEXP '[,;''+"=<>\\]' OR CAST(LEFT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
   OR CAST(RIGHT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
-THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 8, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'room', 'open',
+THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 8, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'room', 'open',
   NULL, NULL);
 END IF;
 IF (NOT (NOT (CAST(CONVERT(OLD.house USING utf8mb4) AS BINARY) <=> CAST(CONVERT(NEW.house USING utf8mb4) AS BINARY))
@@ -76,7 +76,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
   old_value, new_value)
 VALUES (CONCAT('house=', CASE WHEN CONVERT(NEW.house USING utf8mb4) REGEXP '[,;''+"=<>\\]' OR CAST(LEFT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
   OR CAST(RIGHT(CONVERT(NEW.house USING utf8mb4), 1) AS BINARY) = ' '
-THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 8, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'room', 'colour',
+THEN CONCAT('"', REPLACE(REPLACE(CONVERT(NEW.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(NEW.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 8, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'room', 'colour',
   NULL, NULL);
 END IF;
 END
@@ -91,7 +91,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
   old_value, new_value)
 VALUES (CONCAT('house=', CASE WHEN CONVERT(OLD.house USING utf8mb4) REGEXP '[,;''+"=<>\\]' OR CAST(LEFT(CONVERT(OLD.house USING utf8mb4), 1) AS BINARY) = ' '
   OR CAST(RIGHT(CONVERT(OLD.house USING utf8mb4), 1) AS BINARY) = ' '
-THEN CONCAT('"', REPLACE(REPLACE(CONVERT(OLD.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(OLD.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'room', NULL,
+THEN CONCAT('"', REPLACE(REPLACE(CONVERT(OLD.house USING utf8mb4), '\', '\\'), '"', '\"'), '"') ELSE COALESCE(CONVERT(OLD.house USING utf8mb4), '') END, '+nr=', CAST( AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'room', NULL,
   NULL, NULL);
 END IF;
 END

@@ -6,7 +6,7 @@ IF ((NEW.fname IS NOT NULL OR (NEW.photo IS NULL AND NEW.seen IS NULL))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'fname',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'fname',
   NULL, CONVERT(NEW.fname USING utf8mb4));
 END IF;
 IF (EXISTS (SELECT 1 FROM (SELECT NEW.idu AS idu, NEW.fname AS fname, NEW.photo AS photo, NEW.seen AS seen) AS usr WHERE (fname = 'Ann'))
@@ -14,7 +14,7 @@ IF (EXISTS (SELECT 1 FROM (SELECT NEW.idu AS idu, NEW.fname AS fname, NEW.photo 
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'photo',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'photo',
   NULL, REPLACE(TO_BASE64(NEW.photo), CHAR(10 USING utf8mb4), ''));
 END IF;
 IF (EXISTS (SELECT 1 FROM (SELECT NEW.idu AS idu, NEW.fname AS fname, NEW.photo AS photo, NEW.seen AS seen) AS usr WHERE (fname = 'Ann'))
@@ -22,7 +22,7 @@ IF (EXISTS (SELECT 1 FROM (SELECT NEW.idu AS idu, NEW.fname AS fname, NEW.photo 
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'seen',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'seen',
   NULL, COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
   '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000')));
 END IF;
@@ -37,7 +37,7 @@ IF ((NOT (OLD.idu <=> NEW.idu))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', NULL,
   NULL, NULL);
 END IF;
 IF ((NOT (OLD.idu <=> NEW.idu))
@@ -46,7 +46,7 @@ IF ((NOT (OLD.idu <=> NEW.idu))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'fname',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'fname',
   NULL, CONVERT(NEW.fname USING utf8mb4));
 END IF;
 IF ((NOT (OLD.idu <=> NEW.idu))
@@ -55,7 +55,7 @@ IF ((NOT (OLD.idu <=> NEW.idu))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'photo',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'photo',
   NULL, REPLACE(TO_BASE64(NEW.photo), CHAR(10 USING utf8mb4), ''));
 END IF;
 IF ((NOT (OLD.idu <=> NEW.idu))
@@ -64,7 +64,7 @@ IF ((NOT (OLD.idu <=> NEW.idu))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'seen',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'seen',
   NULL, COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
   '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000')));
 END IF;
@@ -75,7 +75,7 @@ IF (NOT (NOT (OLD.idu <=> NEW.idu))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'fname',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'fname',
   CONVERT(OLD.fname USING utf8mb4), CONVERT(NEW.fname USING utf8mb4));
 END IF;
 IF (NOT (NOT (OLD.idu <=> NEW.idu))
@@ -85,7 +85,7 @@ IF (NOT (NOT (OLD.idu <=> NEW.idu))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'photo',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'photo',
   REPLACE(TO_BASE64(OLD.photo), CHAR(10 USING utf8mb4), ''), REPLACE(TO_BASE64(NEW.photo), CHAR(10 USING utf8mb4), ''));
 END IF;
 IF (NOT (NOT (OLD.idu <=> NEW.idu))
@@ -95,7 +95,7 @@ IF (NOT (NOT (OLD.idu <=> NEW.idu))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'seen',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'seen',
   COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(OLD.seen), 0) SECOND,
   '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(OLD.seen, '%Y-%m-%d %H:%i:%s.%f000')), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
   '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000')));
@@ -106,7 +106,7 @@ IF ((NOT (OLD.idu <=> NEW.idu))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', NULL,
   NULL, NULL);
 END IF;
 END
@@ -119,7 +119,7 @@ IF (EXISTS (SELECT 1 FROM (SELECT OLD.idu AS idu, OLD.fname AS fname, OLD.photo 
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', NULL,
   NULL, NULL);
 END IF;
 IF (EXISTS (SELECT 1 FROM usr usr WHERE usr.idu = OLD.idu AND (fname = 'Ann'))
@@ -127,7 +127,7 @@ IF (EXISTS (SELECT 1 FROM usr usr WHERE usr.idu = OLD.idu AND (fname = 'Ann'))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', NULL,
   NULL, NULL);
 END IF;
 END
@@ -142,7 +142,7 @@ IF (NEW.idu IS NOT NULL
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.phoneno',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.phoneno',
   NULL, CONVERT(NEW.phoneno USING utf8mb4));
 END IF;
 IF (NEW.idu IS NOT NULL
@@ -151,7 +151,7 @@ IF (NEW.idu IS NOT NULL
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.kind',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.kind',
   NULL, CAST(NEW.kind + 0 AS CHAR));
 END IF;
 END
@@ -168,7 +168,7 @@ IF (((NOT (CAST(CONVERT(OLD.phoneno USING utf8mb4) AS BINARY) <=> CAST(CONVERT(N
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.phoneno',
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.phoneno',
   CONVERT(OLD.phoneno USING utf8mb4), NULL);
 END IF;
 IF (((NOT (CAST(CONVERT(OLD.phoneno USING utf8mb4) AS BINARY) <=> CAST(CONVERT(NEW.phoneno USING utf8mb4) AS BINARY)))
@@ -179,7 +179,7 @@ IF (((NOT (CAST(CONVERT(OLD.phoneno USING utf8mb4) AS BINARY) <=> CAST(CONVERT(N
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.phoneno',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.phoneno',
   NULL, CONVERT(NEW.phoneno USING utf8mb4));
 END IF;
 IF (((NOT (OLD.kind <=> NEW.kind)) OR (NOT (OLD.idu <=> NEW.idu)))
@@ -189,7 +189,7 @@ IF (((NOT (OLD.kind <=> NEW.kind)) OR (NOT (OLD.idu <=> NEW.idu)))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.kind',
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.kind',
   CAST(OLD.kind + 0 AS CHAR), NULL);
 END IF;
 IF (((NOT (OLD.kind <=> NEW.kind)) OR (NOT (OLD.idu <=> NEW.idu)))
@@ -199,7 +199,7 @@ IF (((NOT (OLD.kind <=> NEW.kind)) OR (NOT (OLD.idu <=> NEW.idu)))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.kind',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.kind',
   NULL, CAST(NEW.kind + 0 AS CHAR));
 END IF;
 END
@@ -214,7 +214,7 @@ IF (OLD.idu IS NOT NULL
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.phoneno',
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.phoneno',
   CONVERT(OLD.phoneno USING utf8mb4), NULL);
 END IF;
 IF (OLD.idu IS NOT NULL
@@ -223,7 +223,7 @@ IF (OLD.idu IS NOT NULL
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.kind',
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.kind',
   CAST(OLD.kind + 0 AS CHAR), NULL);
 END IF;
 END

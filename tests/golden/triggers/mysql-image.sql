@@ -5,7 +5,7 @@ IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', NULL,
   NULL, JSON_ARRAY('1', CONVERT(NEW.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
   '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000'))));
 END IF;
@@ -19,7 +19,7 @@ IF ((NOT (OLD.idu <=> NEW.idu))) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', NULL,
   JSON_ARRAY('1', CONVERT(OLD.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(OLD.seen), 0) SECOND,
   '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(OLD.seen, '%Y-%m-%d %H:%i:%s.%f000'))), NULL);
 END IF;
@@ -27,7 +27,7 @@ IF ((NOT (OLD.idu <=> NEW.idu))) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', NULL,
   NULL, JSON_ARRAY('1', CONVERT(NEW.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
   '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000'))));
 END IF;
@@ -37,7 +37,7 @@ IF (NOT (NOT (OLD.idu <=> NEW.idu))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 6, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 6, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', NULL,
   JSON_ARRAY('1', CONVERT(OLD.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(OLD.seen), 0) SECOND,
   '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(OLD.seen, '%Y-%m-%d %H:%i:%s.%f000'))), JSON_ARRAY('1', CONVERT(NEW.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(NEW.seen), 0) SECOND,
   '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(NEW.seen, '%Y-%m-%d %H:%i:%s.%f000'))));
@@ -46,7 +46,7 @@ IF ((NOT (OLD.idu <=> NEW.idu)) AND (EXISTS (SELECT 1 FROM usr_phone standing WH
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', NULL,
   NULL, NULL);
 END IF;
 END
@@ -59,7 +59,7 @@ IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', NULL,
   JSON_ARRAY('1', CONVERT(OLD.fname USING utf8mb4), COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(OLD.seen), 0) SECOND,
   '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(OLD.seen, '%Y-%m-%d %H:%i:%s.%f000'))), NULL);
 END IF;
@@ -67,7 +67,7 @@ IF ((EXISTS (SELECT 1 FROM usr_phone standing WHERE (standing.idu = OLD.idu) AND
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', NULL,
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', NULL,
   NULL, NULL);
 END IF;
 END
@@ -80,14 +80,14 @@ IF (NEW.idu IS NOT NULL AND NEW.phoneno IS NOT NULL) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.phoneno',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.phoneno',
   NULL, CONVERT(NEW.phoneno USING utf8mb4));
 END IF;
 IF (NEW.idu IS NOT NULL AND NEW.kind IS NOT NULL) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.kind',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.kind',
   NULL, CAST(NEW.kind + 0 AS CHAR));
 END IF;
 END
@@ -104,7 +104,7 @@ IF (((NOT (CAST(CONVERT(OLD.phoneno USING utf8mb4) AS BINARY) <=> CAST(CONVERT(N
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 8, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.phoneno',
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 8, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.phoneno',
   NULL, NULL);
 END IF;
 IF (((NOT (CAST(CONVERT(OLD.phoneno USING utf8mb4) AS BINARY) <=> CAST(CONVERT(NEW.phoneno USING utf8mb4) AS BINARY)))
@@ -114,7 +114,7 @@ IF (((NOT (CAST(CONVERT(OLD.phoneno USING utf8mb4) AS BINARY) <=> CAST(CONVERT(N
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.phoneno',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.phoneno',
   NULL, CONVERT(NEW.phoneno USING utf8mb4));
 END IF;
 IF (((NOT (OLD.kind <=> NEW.kind)) OR (NOT (OLD.idu <=> NEW.idu)))
@@ -124,14 +124,14 @@ IF (((NOT (OLD.kind <=> NEW.kind)) OR (NOT (OLD.idu <=> NEW.idu)))
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.kind',
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.kind',
   CAST(OLD.kind + 0 AS CHAR), NULL);
 END IF;
 IF (((NOT (OLD.kind <=> NEW.kind)) OR (NOT (OLD.idu <=> NEW.idu))) AND NEW.idu IS NOT NULL AND NEW.kind IS NOT NULL) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.kind',
+VALUES (CONCAT('idu=', CAST(NEW.idu + 0 AS CHAR)), 'N', 1, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.kind',
   NULL, CAST(NEW.kind + 0 AS CHAR));
 END IF;
 END
@@ -146,14 +146,14 @@ IF (OLD.idu IS NOT NULL
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 8, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.phoneno',
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 8, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.phoneno',
   NULL, NULL);
 END IF;
 IF (OLD.idu IS NOT NULL AND EXISTS (SELECT 1 FROM usr AS usr WHERE usr.idu = OLD.idu AND (1 = 1)) AND OLD.kind IS NOT NULL) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'usr', 'usr_phone.kind',
+VALUES (CONCAT('idu=', CAST(OLD.idu + 0 AS CHAR)), 'N', 2, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'usr', 'usr_phone.kind',
   CAST(OLD.kind + 0 AS CHAR), NULL);
 END IF;
 END

@@ -5,7 +5,7 @@ IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('eventlog_whole_row=', SHA2(CONVERT(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(REPLACE(CAST(NEW.a + 0 AS CHAR), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"b":', '"', REPLACE(REPLACE(CONVERT(NEW.b USING utf8mb4), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"photo":', '"', REPLACE(REPLACE(REPLACE(TO_BASE64(NEW.photo), CHAR(10 USING utf8mb4), ''), '\', '\\'), '"', '\"'), '"'), '')), 2), '}') USING utf8mb4), 256)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'note', NULL,
+VALUES (CONCAT('eventlog_whole_row=', SHA2(CONVERT(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(REPLACE(CAST(NEW.a + 0 AS CHAR), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"b":', '"', REPLACE(REPLACE(CONVERT(NEW.b USING utf8mb4), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"photo":', '"', REPLACE(REPLACE(REPLACE(TO_BASE64(NEW.photo), CHAR(10 USING utf8mb4), ''), '\', '\\'), '"', '\"'), '"'), '')), 2), '}') USING utf8mb4), 256)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'note', NULL,
   NULL, CASE WHEN COALESCE(LENGTH(NEW.photo), 0) <= LEAST(1000000, @@SESSION.max_allowed_packet DIV 4)
 THEN JSON_ARRAY('1', CONVERT(NEW.b USING utf8mb4), CAST(NEW.a + 0 AS CHAR), REPLACE(TO_BASE64(NEW.photo), CHAR(10 USING utf8mb4), '')) END);
 END IF;
@@ -19,7 +19,7 @@ IF (NOT (CAST(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(RE
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('eventlog_whole_row=', SHA2(CONVERT(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(REPLACE(CAST(OLD.a + 0 AS CHAR), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"b":', '"', REPLACE(REPLACE(CONVERT(OLD.b USING utf8mb4), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"photo":', '"', REPLACE(REPLACE(REPLACE(TO_BASE64(OLD.photo), CHAR(10 USING utf8mb4), ''), '\', '\\'), '"', '\"'), '"'), '')), 2), '}') USING utf8mb4), 256)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'note', NULL,
+VALUES (CONCAT('eventlog_whole_row=', SHA2(CONVERT(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(REPLACE(CAST(OLD.a + 0 AS CHAR), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"b":', '"', REPLACE(REPLACE(CONVERT(OLD.b USING utf8mb4), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"photo":', '"', REPLACE(REPLACE(REPLACE(TO_BASE64(OLD.photo), CHAR(10 USING utf8mb4), ''), '\', '\\'), '"', '\"'), '"'), '')), 2), '}') USING utf8mb4), 256)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'note', NULL,
   CASE WHEN COALESCE(LENGTH(OLD.photo), 0) <= LEAST(1000000, @@SESSION.max_allowed_packet DIV 4)
 THEN JSON_ARRAY('1', CONVERT(OLD.b USING utf8mb4), CAST(OLD.a + 0 AS CHAR), REPLACE(TO_BASE64(OLD.photo), CHAR(10 USING utf8mb4), '')) END, NULL);
 END IF;
@@ -27,7 +27,7 @@ IF (NOT (CAST(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(RE
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('eventlog_whole_row=', SHA2(CONVERT(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(REPLACE(CAST(NEW.a + 0 AS CHAR), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"b":', '"', REPLACE(REPLACE(CONVERT(NEW.b USING utf8mb4), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"photo":', '"', REPLACE(REPLACE(REPLACE(TO_BASE64(NEW.photo), CHAR(10 USING utf8mb4), ''), '\', '\\'), '"', '\"'), '"'), '')), 2), '}') USING utf8mb4), 256)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'note', NULL,
+VALUES (CONCAT('eventlog_whole_row=', SHA2(CONVERT(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(REPLACE(CAST(NEW.a + 0 AS CHAR), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"b":', '"', REPLACE(REPLACE(CONVERT(NEW.b USING utf8mb4), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"photo":', '"', REPLACE(REPLACE(REPLACE(TO_BASE64(NEW.photo), CHAR(10 USING utf8mb4), ''), '\', '\\'), '"', '\"'), '"'), '')), 2), '}') USING utf8mb4), 256)), 'N', 5, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'note', NULL,
   NULL, CASE WHEN COALESCE(LENGTH(NEW.photo), 0) <= LEAST(1000000, @@SESSION.max_allowed_packet DIV 4)
 THEN JSON_ARRAY('1', CONVERT(NEW.b USING utf8mb4), CAST(NEW.a + 0 AS CHAR), REPLACE(TO_BASE64(NEW.photo), CHAR(10 USING utf8mb4), '')) END);
 END IF;
@@ -41,7 +41,7 @@ IF (1 = 1) THEN
 INSERT INTO own.event_log (table_key, status, event_type,
   event_time, perpetrator, table_name, column_name,
   old_value, new_value)
-VALUES (CONCAT('eventlog_whole_row=', SHA2(CONVERT(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(REPLACE(CAST(OLD.a + 0 AS CHAR), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"b":', '"', REPLACE(REPLACE(CONVERT(OLD.b USING utf8mb4), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"photo":', '"', REPLACE(REPLACE(REPLACE(TO_BASE64(OLD.photo), CHAR(10 USING utf8mb4), ''), '\', '\\'), '"', '\"'), '"'), '')), 2), '}') USING utf8mb4), 256)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1), 'note', NULL,
+VALUES (CONCAT('eventlog_whole_row=', SHA2(CONVERT(CONCAT('{', SUBSTR(CONCAT(COALESCE(CONCAT(',"a":', '"', REPLACE(REPLACE(CAST(OLD.a + 0 AS CHAR), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"b":', '"', REPLACE(REPLACE(CONVERT(OLD.b USING utf8mb4), '\', '\\'), '"', '\"'), '"'), ''), COALESCE(CONCAT(',"photo":', '"', REPLACE(REPLACE(REPLACE(TO_BASE64(OLD.photo), CHAR(10 USING utf8mb4), ''), '\', '\\'), '"', '\"'), '"'), '')), 2), '}') USING utf8mb4), 256)), 'N', 4, UTC_TIMESTAMP(6), LEFT(USER(), CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER()))), 'note', NULL,
   CASE WHEN COALESCE(LENGTH(OLD.photo), 0) <= LEAST(1000000, @@SESSION.max_allowed_packet DIV 4)
 THEN JSON_ARRAY('1', CONVERT(OLD.b USING utf8mb4), CAST(OLD.a + 0 AS CHAR), REPLACE(TO_BASE64(OLD.photo), CHAR(10 USING utf8mb4), '')) END, NULL);
 END IF;
