@@ -120,7 +120,8 @@ class Run:
         file.write_text(
             "[publisher]\ntime_syntax = 3\nenable_refs = false\nbatch_size = 3\n"
             + "".join(
-                f'[[output]]\nsink = "files"\npath = "{one.path}"\nformat = "{one.format}"\nfile_format = "csv"\n'
+                f'[[output]]\nsink = "files"\npath = "{one.path}"\nformat = "{one.format}"\n'
+                + ('file_format = "csv"\n' if one.format == "change-tables" else "")
                 for one in self.outputs
             )
         )
