@@ -61,6 +61,9 @@ class Run:
             track(engine, late_keys, note=self.remarks.append)
         several = {f"{one.name}.{column}" for one in self.tables if not one.shape.key for column in one.kinds}
         late = frozenset(one.name for one in self.tables if one.deferrable)
+        if engine.dialect.name == "sqlite":
+            # A foreign key changes what refers to a row before the trigger of the row's own change fires.
+            late |= {"employee"}
         self.replayer = Replayer(strict=style in VALUED, several=frozenset(several), loose=late)
         self.dice = random.Random(seed)
         shapes = [one.shape for one in self.tables]
