@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.capture.column_sql import PREFIX, Row, compare, is_unseen, join_texts, on_lines, parameters
 from eventlog.capture.plan import ChildPlan, Fact, Fate, Side, Test, TriggerPlan
@@ -76,7 +77,33 @@ class Clauses(Struct, frozen=True, kw_only=True):
         is_logged = fact.old if side is Side.OLD else fact.new
         if not (is_logged and self._is_read(fact)):
             return "NULL"
-        return self.image(side) if fact.image else self.row(side).text(fact.watched[0].column)
+        logged = self._as_logged(fact)
+        return logged.image(side) if fact.image else logged.row(side).text(fact.watched[0].column)
+
+    def _as_logged(self, fact: Fact) -> Clauses:
+        """Take the row after an update with what foreign keys to the row itself have made of it."""
+        table = self.plan.table
+        is_updated = fact.fate in (Fate.CAME, Fate.STAYED) and self.child is None and not table.view
+        if not is_updated or not offers(self.dialect, "value_now"):
+            return self
+        followed = [column for column in self.new.columns if column.references == table.name and column.key is None]
+        standing = Row(dialect=self.dialect, alias="standing")
+        match = [f"{standing.value(column)} = {self.new.value(column)}" for column in self.plan.key]
+        by_name = {column.name: column for column in self.new.columns}
+        values = {}
+        for column in followed:
+            referred = by_name[column.referenced_column or self.plan.key[0].name]
+            values[column.name] = statement(
+                self.dialect,
+                "value_now",
+                key_before=self.old.value(referred),
+                key_after=self.new.value(referred),
+                value=self.new.value(column),
+                column=self.dialect.quote(column.name),
+                target=qualify_table(self.dialect, table.schema, table.name),
+                match=all_of(match),
+            )
+        return replace(self, new=replace(self.new, parameters=values))
 
     def image(self, side: Side) -> str:
         """Write the image of a row: a text of JSON with the number of its definition and the texts of
@@ -139,7 +166,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
             stays = fact.fate is Fate.STAYED
             parts.append(any_of(map(self.holds, Side)) if stays else self.holds(fact.side))
         if fact.filled and self._is_read(fact):
-            parts.append(statement(self.dialect, "present", value=self.row(fact.side).value(fact.watched[0].column)))
+            row = self._as_logged(fact).row(fact.side)
+            parts.append(statement(self.dialect, "present", value=row.value(fact.watched[0].column)))
         return all_of(parts)
 
     def has_moved(self) -> str:

@@ -96,6 +96,12 @@ def _refuse_taken(connection: Connection, names: LogNames) -> None:
         raise InstallError(message, hint=f"{hint} where nobody else creates.")
 
 
+def is_adopted(engine: Engine, names: LogNames | None = None) -> bool:
+    """Return True if somebody else made the log's table, and only the tables beside it are eventlog's."""
+    with engine.connect() as connection:
+        return ADOPTED in _setup(connection, place_log(connection, names or LogNames()))
+
+
 def find_other_owner(engine: Engine, names: LogNames | None = None) -> str | None:
     """Return who owns state tables of the log, where that is another role than this login and the database has owners
     of tables.

@@ -56,7 +56,7 @@ def install(
 
     Example for a DBA: eventlog install --database oracle:// --sql
     """
-    from eventlog.capture.install import find_other_owner, install_sql
+    from eventlog.capture.install import find_other_owner, install_sql, is_adopted
     from eventlog.capture.install import install as put_there
     from eventlog.capture.log_tables import UNSAID, Storage, order_wanted
 
@@ -73,7 +73,13 @@ def install(
     if storage != UNSAID and not is_new:
         what = "The log was there before and is not moved"
         say(f"{what}: --tablespace counts only for its missing tables.", err=True)
-    _say_done("installed", site, "is installed", as_json=as_json)
+    state = "is installed"
+    if not is_new and is_adopted(engine, site.wanted_names):
+        state = (
+            "was there before and is adopted: its table stays as it is, and eventlog's own tables are beside it."
+            " `eventlog check` tries whether it can be read and marked"
+        )
+    _say_done("installed", site, state, as_json=as_json)
 
 
 @click.command()

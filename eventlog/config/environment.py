@@ -16,6 +16,8 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
+from eventlog.core.errors import ConfigError
+
 PREFIX: Final = "EVENTLOG_"
 SEVERAL: Final = ("output", "policy")
 """Sections of which there may be any number."""
@@ -54,7 +56,10 @@ def settings_in(
             kinds: Sequence[Any] = sections[section]
             for group in path[:-1]:
                 kinds = types_of(kinds, group)
-            yield name, section, path, _read(text, types_of(kinds, path[-1]))
+            wanted = types_of(kinds, path[-1])
+            if _takes_list(wanted) and text.lstrip().startswith("["):
+                _refuse_torn(name, text)
+            yield name, section, path, _read(text, wanted)
 
 
 def fit_value(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
@@ -80,6 +85,21 @@ def _open_table(settings: dict[str, Any], group: str) -> dict[str, Any]:
     return table
 
 
+def _takes_list(kinds: Sequence[Any]) -> bool:
+    return any(get_origin(kind) is tuple for kind in kinds)
+
+
+def _refuse_torn(name: str, text: str) -> None:
+    """Refuse a list in brackets that is no TOML; its first item would begin with a bracket."""
+    try:
+        tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            f"{name} begins with [ and is no list of TOML.",
+            hint="Write [\"a\", \"b\"], each item in quotes, or a,b without brackets.",
+        ) from error
+
+
 def _read(text: str, kinds: Sequence[Any]) -> Any:
     """Parse a value written as in TOML; for a key of text it is text, whatever it looks like."""
     try:
@@ -90,8 +110,7 @@ def _read(text: str, kinds: Sequence[Any]) -> Any:
     if isinstance(value, str):
         return value
     if isinstance(value, list | dict):
-        takes_list = any(get_origin(kind) is tuple for kind in kinds)
-        return value if takes_list or str not in kinds else text
+        return value if _takes_list(kinds) or str not in kinds else text
     # A password of digits is a text, and so is a time of TOML.
     if str in kinds or not isinstance(value, bool | int | float):
         return text
@@ -102,7 +121,7 @@ def _read_word(text: str, kinds: Sequence[Any], key: str) -> Any:
     word = text.strip().lower()
     if bool in kinds and word in WORDS:
         return WORDS[word]
-    listed = any(get_origin(kind) is tuple for kind in kinds) and str not in kinds
+    listed = _takes_list(kinds) and str not in kinds
     choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
     if not listed or (choices and "," not in text):
         return text

@@ -200,7 +200,7 @@ def _tables(target: TargetOrder, config: Config) -> TableFiles | SentTables:
     if target.to_database is None:
         settings = [*written, *sent, ChangeTableSettings()][0]
         known_files = [*files, FilesOutput(path=".", task=OWN_TASK)][0]
-        form = msgspec.convert(target.file_format or known_files.file_format, RowFormat)
+        form = msgspec.convert(target.file_format or known_files.row_format, RowFormat)
         row_files = known_files.row_files.choose_files(form)
         return TableFiles(settings=settings, files=row_files, task=known_files.task, who=who)
     settings = [*sent, *written, ChangeTableSettings()][0]

@@ -44,6 +44,9 @@ CAPTURED: Final = pa.struct(
 transaction.
 """
 
+CALLED: Final = pa.struct([(name, pa.string()) for name in ("schema", "table", "spelled", "key")])
+"""An object that a value names as it is spelled there, and its key."""
+
 CHANGES: Final = pa.schema(
     [
         ("position", pa.int64()),
@@ -59,10 +62,11 @@ CHANGES: Final = pa.schema(
         ("whole", pa.bool_()),
         ("captured", CAPTURED),
         ("who", pa.struct([("user", pa.string()), ("context", pa.string())])),
+        ("called", pa.list_(CALLED)),
     ]
 )
 """A change; `op` stands beside it in every form's results. Changes of a log have no `captured`; `who` is there where it
-was asked for.
+was asked for, `called` where a value names an object whose key has several spellings.
 """
 
 SEVERAL: Final = "*"
@@ -136,7 +140,12 @@ def cells_of(change: Change) -> tuple[object, ...]:
         change.whole,
         captured,
         None if change.who is None else {"user": change.who.user, "context": change.who.context},
+        None if change.called is None else [_called(*item) for item in change.called.items()],
     )
+
+
+def _called(row: RowId, key: str) -> dict[str, str | None]:
+    return {"schema": row.schema, "table": row.table, "spelled": row.key, "key": key}
 
 
 def _edit(edit: Edit) -> dict[str, object]:
@@ -204,7 +213,12 @@ def _change(row: Mapping[str, Any]) -> Change:
         created=row["created"],
         route=row["route"],
         who=None if row["who"] is None else Who(**row["who"]),
+        called=None if row["called"] is None else dict(map(_read_called, row["called"])),
     )
+
+
+def _read_called(item: Mapping[str, Any]) -> tuple[RowId, str]:
+    return RowId(item["schema"], item["table"], item["spelled"]), item["key"]
 
 
 def _transaction(captured: Mapping[str, Any]) -> Transaction | None:

@@ -28,7 +28,7 @@ class FilesOutput(
 
     path: str
     format: str = "xds"
-    file_format: RowFormat = "parquet"
+    file_format: RowFormat | None = None
     row_files: RowFileSettings = RowFileSettings()
     task: str = "eventlog"
     on_refused: Literal["set-aside", "stop"] = "set-aside"
@@ -42,6 +42,15 @@ class FilesOutput(
         if self.store != StoreSettings() and not is_address(self.path):
             message = "output.store is about an object store, and output.path is a folder."
             raise ConfigError(message, hint="Leave it out, or make output.path an address: s3://….")
+        for name in ("file_format", "row_files"):
+            if self.format != "change-tables" and getattr(self, name) not in (None, RowFileSettings()):
+                message = f'output.{name} is about files of change tables, and output.format is "{self.format}".'
+                raise ConfigError(message, hint='Leave it out, or set format = "change-tables".')
+
+    @property
+    def row_format(self) -> RowFormat:
+        """Return the form of files of change tables."""
+        return self.file_format or "parquet"
 
     @property
     def places(self) -> Places:
@@ -91,7 +100,7 @@ def _needs(output: FilesOutput) -> Iterator[Need]:
     if is_address(output.path):
         scheme = output.path.partition("://")[0]
         yield Need(f'An output with path = "{scheme}://…"', MODULE)
-    if (output.format, output.file_format) == ("change-tables", "parquet"):
+    if (output.format, output.row_format) == ("change-tables", "parquet"):
         yield Need('An output with file_format = "parquet"', "pyarrow")
 
 

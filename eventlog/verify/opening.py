@@ -53,7 +53,7 @@ def target_of(
         from eventlog.verify.files import FileTarget
 
         require_packages(output)
-        form = output.row_files.choose_files(output.file_format)
+        form = output.row_files.choose_files(output.row_format)
         return FileTarget(Path(output.path), form, output.change_tables)
     if isinstance(output, LakeSettings):
         from eventlog.verify.lakes import LakeTarget

@@ -55,7 +55,7 @@ from eventlog.web.reading import (
     Sample,
     UnreadTable,
 )
-from eventlog.web.settings import settings_of
+from eventlog.web.settings import holds_other_things, settings_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -142,7 +142,7 @@ class _Entry(Struct, frozen=True, kw_only=True):
 
 class HistoryFile:
     """Keeps the samples of one log in a file; without a path in nothing. What cannot be read or
-    written is no trouble.
+    written is no trouble; a file with something else is left alone.
     """
 
     def __init__(self, path: str | None, database: str, log: str) -> None:
@@ -169,6 +169,8 @@ class HistoryFile:
         if self._path is None or not (now or monotonic() - self._entered >= ENTRY_SECONDS):
             return
         self._entered = monotonic()
+        if holds_other_things(self._path):
+            return
         entry = _Entry(database=self._database, log=self._log, history=history)
         with suppress(OSError):
             write_file(self._path, msgspec.json.encode(entry))

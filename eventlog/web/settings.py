@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Final
 
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
-from eventlog.core.plugins import TablePlugin
+from eventlog.core.plugins import CheckPlugin, Finding, TablePlugin
 from eventlog.core.secrets import SecretSettings
 
 TOKEN_CHARACTERS: Final = 16
 """Characters of a token that nobody finds by trying."""
+
+CURVES: Final = b'{"database":'
+"""How a file of kept curves begins."""
 
 
 class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,4 +84,38 @@ def settings_of(config: Config) -> WebConfig:
     return settings
 
 
+def holds_other_things(file: Path) -> bool:
+    """Return True if the file is there and was not written to keep curves."""
+    try:
+        with file.open("rb") as opened:
+            # Also what a full disk has torn is ours.
+            return not CURVES.startswith(opened.read(len(CURVES)))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def _try_history(config: Config) -> Iterator[Finding]:
+    """Yield whether the file of the curves can be written; nothing where none is named."""
+    history = settings_of(config).history
+    if history is None:
+        return
+    # A new file takes the place of the former one, so the folder is what must be writable.
+    folder = Path(history).absolute().parent
+    problem = None
+    if not folder.is_dir():
+        problem = f"there is no folder {folder}"
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        problem = f"this user may not write into {folder}"
+    elif holds_other_things(Path(history)):
+        problem = "that holds something else, or cannot be read"
+    if problem is None:
+        yield Finding(message=f"the curves are kept in {history}")
+        return
+    mend = "Change web.history, the folder or its mode; until then the curves start again with the process."
+    yield Finding(message=f"web.history is {history}, and {problem}.", mend=mend)
+
+
 TABLE: Final = TablePlugin(settings=WebConfig)
+CHECK: Final = CheckPlugin(findings=_try_history)

@@ -65,6 +65,22 @@ def test_a_log_comes_and_goes_with_reports(where: list[str]) -> None:
     assert json.loads(ok("uninstall", "--yes", "--json", *where)) == {"uninstalled": "event_log"}
 
 
+def test_an_adopted_log_is_not_said_to_be_made(tmp_path: Path, where: list[str]) -> None:
+    with sqlite3.connect(tmp_path / "app.db") as database:
+        database.execute(
+            "CREATE TABLE indirect_process (record_id INTEGER PRIMARY KEY, table_key, status, event_type, event_time,"
+            " perpetrator, table_name, column_name, old_value, new_value)"
+        )
+    database.close()
+    for _ in range(2):
+        said = " ".join(ok("install", "--log", "indirect_process", *where).split())
+        assert said.startswith("The event log indirect_process was there before and is adopted: its table stays as it is")
+        assert "`eventlog check`" in said
+    assert json.loads(ok("install", "--json", "--log", "indirect_process", *where)) == {"installed": "indirect_process"}
+    for _ in range(2):
+        assert ok("install", *where) == "The event log event_log is installed.\n"
+
+
 def test_reports_are_on_standard_output_and_notes_are_not(where: list[str]) -> None:
     assert ok("install", *where) == "The event log event_log is installed.\n"
     assert ok("upgrade", *where) == "The event log event_log is current.\n"

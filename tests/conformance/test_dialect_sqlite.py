@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,10 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.capture import bodies
 from eventlog.capture.install import install
 from eventlog.capture.track import track
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.daemon.publisher import Publisher
+from eventlog.sinks.database.mirror import Mirrors
+from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.cases import FIELDS, Case, asked, came, changed, check_left, gone
 from tests.support.logged import USR, left_by, logged, run
@@ -152,3 +157,40 @@ def test_rows_of_one_statement_are_those_that_one_after_the_other_writes(style: 
         left_by(tracked(style, count), "DELETE FROM usr", *statements) for count in (bodies.TOGETHER_ROWS, 1)
     ]
     assert together == apart
+
+
+@pytest.mark.parametrize("action", ["CASCADE", "SET NULL"])
+@pytest.mark.parametrize("style", list(Style))
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_row_that_refers_to_itself_ends_as_it_is_there(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str, style: Style, action: str
+) -> None:
+    """SQLite follows a foreign key before it fires the trigger of the change that it follows."""
+    engine: Engine = request.getfixturevalue(database)
+    install(engine)
+    run(
+        engine,
+        f"CREATE TABLE emp (id INTEGER PRIMARY KEY, code INTEGER UNIQUE, boss INTEGER REFERENCES emp (id) ON UPDATE {action},"
+        f" twin INTEGER REFERENCES emp (code) ON UPDATE {action})",
+    )
+    track(engine, ["emp"], TriggerOptions(style=style))
+    there = create_engine(f"sqlite:///{tmp_path / 'copy.db'}")
+    url = engine.url.render_as_string(hide_password=False)
+    output = DatabaseOutput(url=str(there.url))
+    config = Config(source=SourceConfig(url=url), publisher=PublisherConfig(allow_loopback=True), output=(output,))
+    rows = "INSERT INTO emp VALUES (1, 10, 1, 10), (2, 20, 1, 10)"
+    with engine.connect() as connection:
+        if database == "sqlite":
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+        for statement in (rows, "UPDATE emp SET id = 7 WHERE id = 1", "UPDATE emp SET code = 70 WHERE id = 7"):
+            connection.exec_driver_sql(statement)
+            connection.commit()
+            with Publisher(config) as publisher:
+                publisher.run_once()
+        wanted = connection.exec_driver_sql("SELECT id, code, boss, twin FROM emp ORDER BY id").all()
+    Mirrors(there, None, None).apply(["emp"])
+    with there.connect() as connection:
+        assert connection.exec_driver_sql("SELECT id, code, boss, twin FROM emp__mirror ORDER BY id").all() == wanted
+    there.dispose()
+    followed = (7, 70) if action == "CASCADE" else (None, None)
+    assert wanted == [(2, 20, *followed), (7, 70, *followed)]

@@ -20,6 +20,7 @@ from eventlog.core.errors import DataError, UsageError
 from eventlog.core.rules import Options
 from eventlog.policies import steps
 from eventlog.sql.names import STANDARD
+from eventlog.sql.reflect import reflect
 from eventlog_spark import frames
 from tests.spark.inputs import Row, many_histories, order, rows_of, write_rows, write_snapshot
 from tests.support.strategies import CATALOG, History
@@ -114,6 +115,21 @@ def test_read_backs_are_answered_by_a_database_and_policies_act_before_anybody_s
     assert outcomes(decided) == ended
     assert [row[2] for row in ended] == ["published", "published", "vanished"]
     assert "Secret" not in repr(decided.changes.collect())
+
+
+def test_a_reference_is_spelled_as_the_row_that_it_names(spark: SparkSession, sqlite: Engine, tmp_path: Path) -> None:
+    """As the local engine does, which makes documents of changes in the same process."""
+    with sqlite.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE p (k TEXT COLLATE NOCASE PRIMARY KEY NOT NULL, v TEXT)")
+        connection.exec_driver_sql("CREATE TABLE t (id INTEGER PRIMARY KEY, r TEXT REFERENCES p (k))")
+        connection.exec_driver_sql("INSERT INTO p VALUES ('Ab', 'x')")
+    catalog = reflect(sqlite, ["p", "t"])
+    rows: list[Row] = [(1, "N", 1, TIME, "app", "t", "id=1", "r", None, "aB")]
+    found = eventlog_spark.events(spark.createDataFrame(rows, TYPES))
+    decided = eventlog_spark.decide(found, catalog, rows=str(sqlite.url), unique=True).persisted()
+    documents, _ = locally(tmp_path, rows, catalog=catalog, read_back=DatabaseRows(url=str(sqlite.url)))
+    assert bodies(eventlog_spark.documents(decided.changes, decided.catalog)) == documents
+    assert b'association-ref="k=Ab,table=p"' in documents[0]
 
 
 def test_what_is_missing_is_told_in_a_sentence(spark: SparkSession) -> None:

@@ -233,6 +233,9 @@ def test_curves_are_kept_over_a_restart_for_the_same_log(tmp_path: Path, monkeyp
     kept.enter(history)
     assert kept.read() == history
     assert ENTRY_SECONDS > 60
+    Path(file).write_text("[source]\n", encoding="utf-8")
+    kept.enter(history, now=True)
+    assert Path(file).read_text(encoding="utf-8") == "[source]\n"  # somebody else's
 
 
 def test_a_page_writes_its_curves_when_it_ends(log: LogTable, tmp_path: Path) -> None:

@@ -43,6 +43,11 @@ THEN replace(substr(/* value */NEW.seen, 1, 19), 'T', ' ') || '.'
   || substr(substr(/* value */NEW.seen, 21) || '000000000', 1, 9)
 ELSE CAST(/* value */NEW.seen AS TEXT) END;
 
+-- value_now: what a column refers to in its own table. If the row refers to itself and its key changed, a foreign key may
+-- have changed the column before the trigger of the key fires, and NEW has it as it was
+CASE WHEN /* key_before */OLD.idu IS /* key_after */NEW.idu THEN /* value */NEW.manager
+ELSE (SELECT standing./* column */manager FROM /* target */usr AS standing WHERE /* match */(1 = 1)) END;
+
 -- quoted: a key's value, in quotes where the grammar of table_key asks for them, which it does of no whole number
 CASE WHEN typeof(/* value */NEW.idu) = 'integer' THEN /* text */NEW.idu
 WHEN /* text */NEW.idu GLOB '*[,;''+"=\<>]*' OR /* text */NEW.idu GLOB ' *' OR /* text */NEW.idu GLOB '* '

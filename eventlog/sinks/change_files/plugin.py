@@ -17,10 +17,10 @@ def _format(order: FormatOrder) -> Format:
     # Loads come as files of their own only where the preset, or a key, says so.
     loads = False
     if row_files is not None:
-        loads = row_files.choose_files(order.output.file_format).full_load == "files"
+        loads = row_files.choose_files(order.output.row_format).full_load == "files"
     limits = order.output.limits
     if row_files is not None:
-        limits = row_files.choose_files(order.output.file_format).limits
+        limits = row_files.choose_files(order.output.row_format).limits
     return ChangeTableFormat(settings=order.settings, loads=loads, limits=limits, who=order.output.who)
 
 
@@ -28,7 +28,7 @@ def _folder(order: SinkOrder) -> Sink:
     from eventlog.sinks.change_files.sink import ChangeTableFiles
 
     output = order.output
-    files = output.row_files.choose_files(output.file_format)
+    files = output.row_files.choose_files(output.row_format)
     target = target_of(output.path, output.store, ordered=False)
     return ChangeTableFiles(target, files, output.task, stop=output.on_refused == "stop")
 

@@ -25,8 +25,14 @@ class OauthSettings(HttpSettings, frozen=True, kw_only=True):
         if self.oauth_url:
             self.token_endpoint()  # which refuses a wrong address
 
+    @property
+    def _addresses(self) -> tuple[str, ...]:
+        return self.url, self.oauth_url
+
     def token_endpoint(self) -> HttpSettings:
         """Return settings of the token endpoint, with the receiver's trust and timeouts."""
+        # Of two addresses the receiver's alone may have TLS.
+        has_tls = self.oauth_url.lower().startswith("https:")
         try:
             return HttpSettings(
                 url=self.oauth_url,
@@ -34,9 +40,9 @@ class OauthSettings(HttpSettings, frozen=True, kw_only=True):
                 read_timeout=self.read_timeout,
                 total_timeout=self.total_timeout,
                 verify=self.verify,
-                ca_file=self.ca_file,
-                client_certificate=self.client_certificate,
-                client_key=self.client_key,
+                ca_file=self.ca_file if has_tls else None,
+                client_certificate=self.client_certificate if has_tls else None,
+                client_key=self.client_key if has_tls else None,
                 proxy=self.proxy,
             )
         except ConfigError as error:

@@ -80,6 +80,9 @@ class KafkaSettings(OutputKeys, frozen=True, kw_only=True):
             raise ConfigError(f"{problem}; one of them is missing.")
         if not self.tls and (self.ca_file or self.client_certificate):
             raise ConfigError("output.ca_file and output.client_certificate need output.tls = true.")
+        if self.registry_ca_file and self.registry.lower().startswith("http:"):
+            problem = "output.registry_ca_file is about TLS, and output.registry begins with http://"
+            raise ConfigError(f"{problem}.", hint="Write https://…, or leave registry_ca_file out.")
         if self.client_key and not self.client_certificate:
             raise ConfigError("output.client_key needs output.client_certificate beside it.")
         for name in sorted(OURS.intersection(self.options)):

@@ -54,9 +54,16 @@ class Run:
         self.tables = looked_at(engine)
         names = [one.name for one in self.tables if one.shape.key]
         self.remarks: list[str] = []
-        track(engine, names, TriggerOptions(style=style), note=self.remarks.append)
+        # Where two rows may have one key for a while, no trigger can tell images apart, and `track` refuses them.
+        late_keys = [one.name for one in self.tables if style is Style.IMAGE and one.deferrable and one.name in names]
+        track(engine, sorted({*names} - {*late_keys}), TriggerOptions(style=style), note=self.remarks.append)
+        if late_keys:
+            track(engine, late_keys, note=self.remarks.append)
         several = {f"{one.name}.{column}" for one in self.tables if not one.shape.key for column in one.kinds}
         late = frozenset(one.name for one in self.tables if one.deferrable)
+        if engine.dialect.name == "sqlite":
+            # A foreign key changes what refers to a row before the trigger of the row's own change fires.
+            late |= {"employee"}
         self.replayer = Replayer(strict=style in VALUED, several=frozenset(several), loose=late)
         self.dice = random.Random(seed)
         shapes = [one.shape for one in self.tables]
@@ -120,7 +127,8 @@ class Run:
         file.write_text(
             "[publisher]\ntime_syntax = 3\nenable_refs = false\nbatch_size = 3\n"
             + "".join(
-                f'[[output]]\nsink = "files"\npath = "{one.path}"\nformat = "{one.format}"\nfile_format = "csv"\n'
+                f'[[output]]\nsink = "files"\npath = "{one.path}"\nformat = "{one.format}"\n'
+                + ('file_format = "csv"\n' if one.format == "change-tables" else "")
                 for one in self.outputs
             )
         )

@@ -138,13 +138,13 @@ def test_the_replayer_tells_of_a_value_that_was_read_back_and_never_was(sqlite: 
     run(
         sqlite,
         "CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT)",
-        "CREATE TABLE event_log (record_id, event_type, column_name)",
+        "CREATE TABLE event_log (record_id, event_type, column_name, old_value, new_value)",
         "INSERT INTO t VALUES (1, 'old')",
     )
     history = History(sqlite, [Shape(name="t", columns=(("id", "INTEGER"), ("x", "TEXT")), key=("id",))])
     history.note()
     run(sqlite, "UPDATE t SET x = 'now'")
-    run(sqlite, "INSERT INTO event_log VALUES (7, 5, NULL), (8, 2, 'x')")
+    run(sqlite, "INSERT INTO event_log VALUES (7, 5, NULL, NULL, NULL), (8, 2, 'x', 'old', 'now')")
     history.note()
     run(sqlite, "UPDATE t SET x = 'late'")
     history.note()

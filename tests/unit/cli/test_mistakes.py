@@ -192,6 +192,27 @@ KEYS = {
         78,
         "output.ca_file names no.pem, and there is no such file; correct the path.",
     ),
+    "a certificate for an address without TLS": in_file(
+        SOURCE + '[[output]]\nsink = "http"\nurl = "http://127.0.0.1:1/"\nca_file = "no.pem"\n',
+        78,
+        "output.ca_file is about TLS, and output.url begins with http://: it would be sent without. Write https://…,",
+    ),
+    "a registry's certificate without TLS": in_file(
+        SOURCE + '[[output]]\nsink = "kafka"\nformat = "messages"\nservers = "127.0.0.1:1"\n'
+        'registry = "http://127.0.0.1:1/"\nregistry_ca_file = "no.pem"\n',
+        78,
+        "output.registry_ca_file is about TLS, and output.registry begins with http://. Write https://…,",
+    ),
+    "Parquet files of XDS": in_file(
+        SOURCE + '[[output]]\nsink = "files"\npath = "o"\nfile_format = "parquet"\n',
+        78,
+        'output.file_format is about files of change tables, and output.format is "xds". Leave it out, or set format =',
+    ),
+    "CSV without a header of messages": in_file(
+        SOURCE + '[[output]]\nsink = "files"\npath = "o"\nformat = "messages"\nrow_files.header = false\n',
+        78,
+        'output.row_files is about files of change tables, and output.format is "messages".',
+    ),
     "a path of nothing": in_file(
         SOURCE + '[[output]]\nsink = "files"\npath = ""\n', 78, "output.path is empty. Name a folder"
     ),

@@ -62,6 +62,13 @@ def test_nothing_is_an_empty_list() -> None:
     assert given(SOURCE__TABLES="usr, grp").source.tables == ("usr", "grp")
 
 
+@pytest.mark.parametrize("text", ["[usr", " [usr]", '["usr"', "['usr', 'grp'],"])
+def test_a_torn_list_is_named_and_no_table_is_called_by_it(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"EVENTLOG_SOURCE__TABLES begins with \[ and is no list of TOML"):
+        given(SOURCE__TABLES=text)
+    assert given(SOURCE__TABLES='["usr", "[grp"]').source.tables == ("usr", "[grp")
+
+
 def test_keys_of_a_key_have_names_too() -> None:
     config = given(SOURCE__LINTER__CODE_PAGE="cp1251", SOURCE__GBASE='{tables = {"111" = "shop.t1"}}')
     assert config.source.table("linter").code_page == "cp1251"

@@ -49,6 +49,7 @@ changes = st.builds(
     created=st.booleans(),
     route=st.just("") | texts,
     who=st.none() | st.builds(Who, st.none() | texts, st.none() | texts),
+    called=st.none() | st.dictionaries(st.builds(RowId, st.none() | texts, texts, texts), texts, max_size=2),
 )
 
 
