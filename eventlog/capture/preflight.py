@@ -59,7 +59,7 @@ def refuse_unfit(
     """
     table, dialect, options = wanted.table, dialect_of(connection), wanted.options
     views_hint = "Track the tables that it reads."
-    if table.view and not dialect.ddl.instead_of_triggers:
+    if table.view and not offers(dialect, "instead_of_triggers"):
         raise InstallError(f"{table.name} is a view, and this database has no triggers on views.", hint=views_hint)
     if table.schema and not names.schema and dialect.ddl.qualified_in_triggers:
         message = f"{table.name} is in {table.schema}, where a trigger would look for {names.table} too."

@@ -12,14 +12,10 @@ class Ddl(Struct, frozen=True, kw_only=True, eq=False):
 
     stored: Callable[[str, str | None, int | None], str] | None = None
     """Writes a tablespace, and how many rows a partition has, into a statement that makes a table."""
-    transition_tables: bool = False
-    """Statement triggers see all rows of their statement."""
-    truncate_triggers: bool = False
     cascades_fire_triggers: bool = True
     """Rows that a foreign key deletes or changes fire the triggers of their table."""
     hides_virtual_columns: bool = False
     """A trigger cannot read a column that is computed when read; its formula stands for it."""
-    instead_of_triggers: bool = False
     qualified_in_triggers: bool = True
     """A trigger's text may name the schema of the tables it writes to."""
     triggers_in_schemas: bool = False
@@ -43,8 +39,6 @@ class Ddl(Struct, frozen=True, kw_only=True, eq=False):
     """What a row trigger calls the row before and after."""
     script_end: str = ";"
     """Ends a statement in a script, also one that has semicolons inside."""
-    declared_constants: bool = False
-    """A trigger may declare constants in the types of a table's columns, which its body shares."""
     partial_indexes: bool = False
     waiting_number: str | None = None
     """The number of a row that waits, else NULL: what is indexed without partial indexes."""

@@ -86,7 +86,6 @@ ORACLE = Dialect(
     ),
     ddl=Ddl(
         stored=add_storage,
-        instead_of_triggers=True,
         triggers_in_schemas=True,
         procedural_triggers=True,
         # LONG never; of LOBs a trigger may not read the new value.

@@ -84,12 +84,8 @@ POSTGRESQL = Dialect(
         lease_arguments={"keepalives_idle": 1, "keepalives_interval": 1 / 3, "tcp_user_timeout": 2_000},
     ),
     ddl=Ddl(
-        transition_tables=True,
-        truncate_triggers=True,
         hides_virtual_columns=True,
         ddl_limits=("SET LOCAL lock_timeout = '{seconds}s'", ""),
-        declared_constants=True,
-        instead_of_triggers=True,
         partial_indexes=True,
         # The identity keeps numbers apart; a key would be one more index for every writer.
         log_has_key=False,
