@@ -29,10 +29,8 @@ from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, stateme
 from eventlog.sql.findlog import has_log, log_columns, place_log, present_companions, with_schema
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.tracked.classes import read_capture
-from eventlog.tracked.registry import ADOPTED, read_setup
+from eventlog.tracked.registry import MADE, read_setup
 
-MADE = "log made"
-"""The note that says: this log is ours, or will be; it stands before the log does."""
 MIGRATIONS = "eventlog.capture:migrations"
 """Where Alembic finds the steps from one version of the log to the next."""
 SEQUENCE = "log sequence"
@@ -160,7 +158,7 @@ def upgrade(
     with ddl_transaction(engine) as connection:
         # Asked again: somebody else may have upgraded while this one made up their mind.
         direction = "downgrade" if plan.goal < _revision(connection, names) else "upgrade"
-        _recall_migrations(names, _setup(connection, names)).run(connection, direction, plan.goal)
+        _recall_migrations(names, read_setup(connection, names)).run(connection, direction, plan.goal)
     return True
 
 
@@ -170,7 +168,7 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
     with engine.connect() as connection:
         placed = place_log(connection, names)
         way = f"{_revision(connection, placed)}:{_goal(to)}"
-        marks = _setup(connection, placed)
+        marks = read_setup(connection, placed)
     url = engine.url.render_as_string(hide_password=False)
     return _recall_migrations(names, marks).write(url, way, marks=marks)
 
@@ -224,7 +222,7 @@ def list_leaving(connection: Connection, names: LogNames, *, purge: bool) -> Lea
     _revision(connection, names)
     if not purge:
         refuse_waiting(connection, names)
-    log, adopted = with_schema(connection, names), ADOPTED in _setup(connection, names)
+    log, adopted = with_schema(connection, names), MADE not in read_setup(connection, names)
     dialect, capture = dialect_of(connection), read_capture(connection, log)
     triggers = [f"{trigger.name} on {trigger.table}" for trigger in capture.triggers]
     if read_follower(connection, log):
@@ -315,7 +313,7 @@ def uninstall_sql(
     names = names or LogNames()
     if isinstance(where, str):
         _check_sequence(dialect_of(where), names)
-        made = {SEQUENCE: names.sequence} if names.sequence else {}
+        made = {MADE: names.table} | ({SEQUENCE: names.sequence} if names.sequence else {})
         last, way = [_version_drop(dialect_of(where), names)], f"{NEWEST_MIGRATION}:base"
         return UNSEEN.format(log=names.table) + _Migrations(names=names).write(where, way, marks=made, after=last)
     with where.connect() as connection:
@@ -323,7 +321,7 @@ def uninstall_sql(
         revision = _revision(connection, placed)
         leaving = list_leaving(connection, placed, purge=purge)
         drops = all_drops(connection, placed)
-        marks = _setup(connection, placed)
+        marks = read_setup(connection, placed)
         last = [_version_drop(dialect_of(connection), names)]
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
         last += [text for text in map(taking_back, kept) if text]
@@ -350,18 +348,12 @@ def _version_drop(dialect: Dialect, names: LogNames) -> str:
     return f"DROP TABLE {dialect.qualify(names.schema, names.version)}"
 
 
-def _setup(connection: Connection, names: LogNames) -> dict[str, str]:
-    """Read the notes of the installation; without a registry a log counts as somebody else's."""
-    notes = read_setup(connection, names)
-    return {ADOPTED: names.table} if notes is None else notes
-
-
 def recall_log(names: LogNames) -> dict[str, str]:
     """Read the notes about the log of a migration; offline, the earlier findings."""
     if context.is_offline_mode():
         marks: dict[str, str] = context.config.attributes.get("marks", {})
         return marks
-    return _setup(op.get_bind(), names)
+    return read_setup(op.get_bind(), names)
 
 
 def _revision(connection: Connection, names: LogNames) -> str:
