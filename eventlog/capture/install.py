@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, func, select
 
 from eventlog.capture.follower import name_follower, read_follower
 from eventlog.capture.given_rights import list_kept_grants, take_back, taking_back
-from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, storing, writing
+from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, refuse_storage
 from eventlog.capture.statements import name_left_functions
 from eventlog.capture.track import all_drops
 from eventlog.core.errors import ConfigError, InstallError, UsageError
@@ -61,7 +61,7 @@ def install(
     of an existing log.
     """
     names = names or LogNames()
-    writing(dialect_of(engine), storage)
+    refuse_storage(dialect_of(engine), storage)
     _check_sequence(dialect_of(engine), names)
     with ddl_transaction(engine) as connection:
         names = place_log(connection, names)
@@ -126,6 +126,7 @@ def install_sql(
     """Write the statements of `install` for the URL's database, without connecting to it."""
     names = names or LogNames()
     refuse_sorted(columns)
+    refuse_storage(dialect_of(url), storage)
     _check_sequence(dialect_of(url), names)
     return _Migrations(names=names, order=tuple(order), storage=storage).write(url, NEWEST_MIGRATION)
 
@@ -378,16 +379,13 @@ class _Migrations(Struct, frozen=True, kw_only=True):
     storage: Storage = UNSAID
 
     def run(self, connection: Connection, direction: str, goal: str) -> None:
-        dialect = dialect_of(connection)
-        with storing(connection, writing(dialect, self.storage)):
-            getattr(command, direction)(self._configure(dialect, connection=connection), goal)
+        getattr(command, direction)(self._configure(dialect_of(connection), connection=connection), goal)
 
     def write(self, url: str, way: str, **known: Any) -> str:
         """Write the statements of a way up, or down where it ends at the base; `known` has earlier answers of
         a database.
         """
         dialect = dialect_of(url)
-        stored = writing(dialect, self.storage)
         config = self._configure(dialect, url=read_url(url), **known)
         config.output_buffer = StringIO()
         first, _, last = way.rpartition(":")
@@ -398,7 +396,7 @@ class _Migrations(Struct, frozen=True, kw_only=True):
         written = config.output_buffer.getvalue()
         if offers(dialect, "run_once"):
             run_once = "run_down_once" if is_down else "run_once"
-            written = _to_run_again(dialect, self.names, written, (first, last), run_once, stored)
+            written = _to_run_again(dialect, self.names, written, (first, last), run_once)
         return dialect.ddl.script_head + written + dialect.ddl.script_commit
 
     def _configure(self, dialect: Dialect, **settings: Any) -> Config:
@@ -421,7 +419,6 @@ def _to_run_again(
     script: str,
     versions: tuple[str, str],
     query: str,
-    write: Callable[[str], str],
 ) -> str:
     """Make a script repeatable after it failed half-way, for a database where each DDL is a transaction of
     its own.
@@ -440,7 +437,7 @@ def _to_run_again(
         before = part[: len(part.rstrip()) - len(text)].strip()
         # What stands there already, or is gone, is no error.
         if re.match(r"(?:CREATE (?!OR REPLACE)|ALTER TABLE|DROP|INSERT INTO) ?", text):
-            text = statement(dialect, query, statement=dialect.literal(write(text)))
+            text = statement(dialect, query, statement=dialect.literal(text))
         parts.append(f"{before}\n\n{text}".strip())
     first, last = versions
     if last != "base":

@@ -5,13 +5,13 @@ columns stand, and where all of them lie.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.table_locks import raise_if_in_use
@@ -89,33 +89,13 @@ UNSAID: Final = Storage()
 """What leaves all to the database."""
 
 
-def writing(dialect: Dialect, storage: Storage) -> Callable[[str], str]:
-    """Make a function adding storage to statements; raise ConfigError if the database has none
-    such.
-    """
-    if storage == UNSAID:
-        return lambda statement: statement
-    write = dialect.ddl.stored
-    if write is None:
+def refuse_storage(dialect: Dialect, storage: Storage) -> None:
+    """Refuse storage that the database's statements do not name."""
+    if storage != UNSAID and not dialect.ddl.names_storage:
         raise ConfigError(
             f"eventlog does not say to {dialect.name} where to put tables.",
             hint="Leave out --tablespace and --partition-rows.",
         )
-    return lambda statement: write(statement, storage.tablespace, storage.partition_rows)
-
-
-@contextmanager
-def storing(connection: Connection, write: Callable[[str], str]) -> Iterator[None]:
-    """Rewrite the statements of this connection by `write` during the block."""
-
-    def store(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_context: Any) -> tuple[str, Any]:
-        return write(statement), parameters
-
-    event.listen(connection, "before_cursor_execute", store, retval=True)
-    try:
-        yield
-    finally:
-        event.remove(connection, "before_cursor_execute", store)
 
 
 def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -10,8 +10,8 @@ from msgspec import Struct
 class Ddl(Struct, frozen=True, kw_only=True, eq=False):
     """What one database takes of tables and triggers, and how scripts of them are written."""
 
-    stored: Callable[[str, str | None, int | None], str] | None = None
-    """Writes a tablespace, and how many rows a partition has, into a statement that makes a table."""
+    names_storage: bool = False
+    """A statement that makes a table names its tablespace, and how many rows a partition has."""
     cascades_fire_triggers: bool = True
     """Rows that a foreign key deletes or changes fire the triggers of their table."""
     hides_virtual_columns: bool = False
