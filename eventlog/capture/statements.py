@@ -33,7 +33,7 @@ def write_needed(
     all of them, wherever it ends between two statements.
     """
     capture = read_capture(connection, names)
-    similar = {(state.table, state.name) for state in similar_triggers(connection, names)}
+    similar = {(state.table, state.name) for state in similar_triggers(connection, names, capture.triggers)}
     for planned in wanted:
         known = capture.classes.get(planned.former or planned.owner)
         refuse_unfit(connection, planned.plan, names, None if known is None else known.options)

@@ -73,18 +73,11 @@ WHERE CAST(existing.trigger_schema AS BINARY) = CAST(COALESCE(:schema, DATABASE(
       AND (CAST(entered.definer AS BINARY) = CAST(existing.definer AS BINARY)
         OR CAST(entered.fingerprint AS BINARY) = CAST(SHA2(existing.action_statement, 256) AS BINARY)));
 
--- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and write to the log
-SELECT existing.trigger_name AS trigger_name, NULLIF(existing.trigger_schema, DATABASE()) AS table_schema,
-  existing.event_object_table AS table_name
-FROM information_schema.triggers AS existing
-WHERE LEFT(existing.trigger_name, CHAR_LENGTH(:prefix)) = :prefix AND LOCATE(:writes, existing.action_statement) > 0
-  AND NOT EXISTS (
-    SELECT 1 FROM /* triggers */event_log_trigger AS entered JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked
-    WHERE CAST(class.schema_name AS BINARY) = CAST(existing.trigger_schema AS BINARY)
-      AND CAST(entered.name AS BINARY) = CAST(existing.trigger_name AS BINARY)
-      AND (CAST(entered.definer AS BINARY) = CAST(existing.definer AS BINARY)
-        OR CAST(entered.fingerprint AS BINARY) = CAST(SHA2(existing.action_statement, 256) AS BINARY)))
-ORDER BY existing.trigger_schema, existing.trigger_name LIMIT 100;
+-- similar_triggers: triggers that look like ours: they are called so, and write to the log
+SELECT trigger_name AS trigger_name, NULLIF(trigger_schema, DATABASE()) AS table_schema, event_object_table AS table_name
+FROM information_schema.triggers
+WHERE LEFT(trigger_name, CHAR_LENGTH(:prefix)) = :prefix AND LOCATE(:writes, action_statement) > 0
+ORDER BY trigger_schema, trigger_name LIMIT :most;
 
 -- acting_references: a row for each pair of columns of every foreign key that deletes or changes rows of its own accord
 SELECT held.constraint_name AS number, NULLIF(held.table_schema, DATABASE()) AS own_schema, held.table_name AS own_table,
