@@ -143,7 +143,7 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
         # Further lines show the place in a statement that nobody here has written.
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
         message = f"The condition {condition!r} cannot be asked of {table.name}: {problem}."
-        hint = "Write it with the names of the table's columns, bare or with the table's own name before them."
-        raise InstallError(message, hint=hint) from None
+        columns = "Write it with the names of the table's columns, bare or with the table's own name before them."
+        raise InstallError(message, hint=hint_of(connection.engine, error) or columns) from None
     finally:
         run_verbatim(connection, statement(dialect, "restore_session"))

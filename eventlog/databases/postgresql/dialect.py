@@ -101,6 +101,8 @@ POSTGRESQL = Dialect(
         damage_codes=frozenset({"XX001", "XX002", "XX000", "58030", "58P01"}),
         denied_codes=frozenset({"42501"}),
         advice={"42710": NAME_IS_TAKEN},
+        # A table or a view; a function.
+        name_codes=frozenset({"42P01", "42883"}),
         # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is
         # tried again.
         refusals=(
