@@ -71,7 +71,7 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
             plan = replace(plan, options=replace(plan.options, deferred=True))
         own = replace(self, clauses=replace(clauses, plan=plan))
         rows = own.fill(child_facts(plan, clauses.child, when) if clauses.child else facts(plan, when))
-        if dialect.ddl.transition_tables:
+        if offers(dialect, "statement_trigger"):
             return self._write_facts(ONE_ROW, rows)
         statements = [self._statement("log_row", **self.log, **holes) for holes in rows]
         if offers(dialect, "log_together"):

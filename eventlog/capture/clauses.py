@@ -66,7 +66,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         """Write the number of the fact's kind."""
         kind = fact.kind if self._is_read(fact) else READ_BACK.get(fact.kind, fact.kind)
         # The constants have the types of the log's columns, which are not for a writer to name.
-        is_declared = self.dialect.ddl.declared_constants and not self.hands
+        is_declared = offers(self.dialect, "constant") and not self.hands
         return f"{PREFIX}kind_{kind:d}" if is_declared else f"{kind:d}"
 
     def _is_read(self, fact: Fact) -> bool:

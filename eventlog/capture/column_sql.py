@@ -16,7 +16,7 @@ from msgspec import Struct
 from eventlog.core.model import Kind, Status
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category, bare_type, longest
-from eventlog.sql.dialect import Dialect, statement
+from eventlog.sql.dialect import Dialect, offers, statement
 from eventlog.sql.lookup import value_text
 from eventlog.sql.names import LogNames
 
@@ -44,7 +44,7 @@ def row_holes(dialect: Dialect, names: LogNames, *, declared: bool = False) -> d
     for the other.
     """
     values = {what: value for what, (_, value) in constants(dialect, names).items()}
-    if declared and dialect.ddl.declared_constants:
+    if declared and offers(dialect, "constant"):
         values = {what: PREFIX + what for what in values}
     holes = {what: values[what] for what in ("now", "user", "waiting")}
     holes |= dict.fromkeys(("context_name", "context_value", "number_name", "number"), "")
@@ -61,7 +61,7 @@ def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
 
     So they are computed, and checked by the log's domains, once a statement instead of once a row.
     """
-    if not dialect.ddl.declared_constants:
+    if not offers(dialect, "constant"):
         return ""
     mentioned = set(re.findall(rf"\b{PREFIX}(\w+)", body))
     log = dialect.qualify(names.schema, names.table)

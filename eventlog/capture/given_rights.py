@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from eventlog.sql.access import answers, fetch, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.names import LogNames
-from eventlog.tracked.registry import define_setup, read_setup
+from eventlog.tracked.registry import define_setup, has_registry, read_setup
 
 
 class RoleStatement(Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ def taking_back(grant: str) -> str | None:
 
 def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
     """Run statements; keep those that granted something new."""
-    kept, setup = read_setup(connection, names) is not None, define_setup(names)
+    kept, setup = has_registry(connection, names, "setup"), define_setup(names)
     # What a role has, as long as nothing has changed since it was asked.
     known: dict[str, list[tuple[object, ...]]] = {}
     for written in statements:
@@ -98,7 +98,7 @@ def give(connection: Connection, names: LogNames, statements: Iterable[RoleState
 
 def list_kept_grants(connection: Connection, names: LogNames) -> list[str]:
     """Read the kept grants, as they were run."""
-    notes = sorted((read_setup(connection, names) or {}).items())
+    notes = sorted(read_setup(connection, names).items())
     return [grant for name, grant in notes if name.startswith(PREFIX) and taking_back(grant) is not None]
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, func, select
 
 from eventlog.capture.follower import name_follower, read_follower
 from eventlog.capture.given_rights import list_kept_grants, take_back, taking_back
-from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, storing, writing
+from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, refuse_storage
 from eventlog.capture.statements import name_left_functions
 from eventlog.capture.track import all_drops
 from eventlog.core.errors import ConfigError, InstallError, UsageError
@@ -29,10 +29,8 @@ from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, stateme
 from eventlog.sql.findlog import has_log, log_columns, place_log, present_companions, with_schema
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.tracked.classes import read_capture
-from eventlog.tracked.registry import ADOPTED, read_setup
+from eventlog.tracked.registry import MADE, read_setup
 
-MADE = "log made"
-"""The note that says: this log is ours, or will be; it stands before the log does."""
 MIGRATIONS = "eventlog.capture:migrations"
 """Where Alembic finds the steps from one version of the log to the next."""
 SEQUENCE = "log sequence"
@@ -63,7 +61,7 @@ def install(
     of an existing log.
     """
     names = names or LogNames()
-    writing(dialect_of(engine), storage)
+    refuse_storage(dialect_of(engine), storage)
     _check_sequence(dialect_of(engine), names)
     with ddl_transaction(engine) as connection:
         names = place_log(connection, names)
@@ -134,6 +132,7 @@ def install_sql(
     """Write the statements of `install` for the URL's database, without connecting to it."""
     names = names or LogNames()
     refuse_sorted(columns)
+    refuse_storage(dialect_of(url), storage)
     _check_sequence(dialect_of(url), names)
     return _Migrations(names=names, order=tuple(order), storage=storage).write(url, NEWEST_MIGRATION)
 
@@ -166,7 +165,7 @@ def upgrade(
     with ddl_transaction(engine) as connection:
         # Asked again: somebody else may have upgraded while this one made up their mind.
         direction = "downgrade" if plan.goal < _revision(connection, names) else "upgrade"
-        _recall_migrations(names, _setup(connection, names)).run(connection, direction, plan.goal)
+        _recall_migrations(names, read_setup(connection, names)).run(connection, direction, plan.goal)
     return True
 
 
@@ -176,7 +175,7 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
     with engine.connect() as connection:
         placed = place_log(connection, names)
         way = f"{_revision(connection, placed)}:{_goal(to)}"
-        marks = _setup(connection, placed)
+        marks = read_setup(connection, placed)
     url = engine.url.render_as_string(hide_password=False)
     return _recall_migrations(names, marks).write(url, way, marks=marks)
 
@@ -230,7 +229,7 @@ def list_leaving(connection: Connection, names: LogNames, *, purge: bool) -> Lea
     _revision(connection, names)
     if not purge:
         refuse_waiting(connection, names)
-    log, adopted = with_schema(connection, names), ADOPTED in _setup(connection, names)
+    log, adopted = with_schema(connection, names), MADE not in read_setup(connection, names)
     dialect, capture = dialect_of(connection), read_capture(connection, log)
     triggers = [f"{trigger.name} on {trigger.table}" for trigger in capture.triggers]
     if read_follower(connection, log):
@@ -321,7 +320,7 @@ def uninstall_sql(
     names = names or LogNames()
     if isinstance(where, str):
         _check_sequence(dialect_of(where), names)
-        made = {SEQUENCE: names.sequence} if names.sequence else {}
+        made = {MADE: names.table} | ({SEQUENCE: names.sequence} if names.sequence else {})
         last, way = [_version_drop(dialect_of(where), names)], f"{NEWEST_MIGRATION}:base"
         return UNSEEN.format(log=names.table) + _Migrations(names=names).write(where, way, marks=made, after=last)
     with where.connect() as connection:
@@ -329,7 +328,7 @@ def uninstall_sql(
         revision = _revision(connection, placed)
         leaving = list_leaving(connection, placed, purge=purge)
         drops = all_drops(connection, placed)
-        marks = _setup(connection, placed)
+        marks = read_setup(connection, placed)
         last = [_version_drop(dialect_of(connection), names)]
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
         last += [text for text in map(taking_back, kept) if text]
@@ -356,18 +355,12 @@ def _version_drop(dialect: Dialect, names: LogNames) -> str:
     return f"DROP TABLE {dialect.qualify(names.schema, names.version)}"
 
 
-def _setup(connection: Connection, names: LogNames) -> dict[str, str]:
-    """Read the notes of the installation; without a registry a log counts as somebody else's."""
-    notes = read_setup(connection, names)
-    return {ADOPTED: names.table} if notes is None else notes
-
-
 def recall_log(names: LogNames) -> dict[str, str]:
     """Read the notes about the log of a migration; offline, the earlier findings."""
     if context.is_offline_mode():
         marks: dict[str, str] = context.config.attributes.get("marks", {})
         return marks
-    return _setup(op.get_bind(), names)
+    return read_setup(op.get_bind(), names)
 
 
 def _revision(connection: Connection, names: LogNames) -> str:
@@ -392,16 +385,13 @@ class _Migrations(Struct, frozen=True, kw_only=True):
     storage: Storage = UNSAID
 
     def run(self, connection: Connection, direction: str, goal: str) -> None:
-        dialect = dialect_of(connection)
-        with storing(connection, writing(dialect, self.storage)):
-            getattr(command, direction)(self._configure(dialect, connection=connection), goal)
+        getattr(command, direction)(self._configure(dialect_of(connection), connection=connection), goal)
 
     def write(self, url: str, way: str, **known: Any) -> str:
         """Write the statements of a way up, or down where it ends at the base; `known` has earlier answers of
         a database.
         """
         dialect = dialect_of(url)
-        stored = writing(dialect, self.storage)
         config = self._configure(dialect, url=read_url(url), **known)
         config.output_buffer = StringIO()
         first, _, last = way.rpartition(":")
@@ -412,7 +402,7 @@ class _Migrations(Struct, frozen=True, kw_only=True):
         written = config.output_buffer.getvalue()
         if offers(dialect, "run_once"):
             run_once = "run_down_once" if is_down else "run_once"
-            written = _to_run_again(dialect, self.names, written, (first, last), run_once, stored)
+            written = _to_run_again(dialect, self.names, written, (first, last), run_once)
         return dialect.ddl.script_head + written + dialect.ddl.script_commit
 
     def _configure(self, dialect: Dialect, **settings: Any) -> Config:
@@ -435,7 +425,6 @@ def _to_run_again(
     script: str,
     versions: tuple[str, str],
     query: str,
-    write: Callable[[str], str],
 ) -> str:
     """Make a script repeatable after it failed half-way, for a database where each DDL is a transaction of
     its own.
@@ -454,7 +443,7 @@ def _to_run_again(
         before = part[: len(part.rstrip()) - len(text)].strip()
         # What stands there already, or is gone, is no error.
         if re.match(r"(?:CREATE (?!OR REPLACE)|ALTER TABLE|DROP|INSERT INTO) ?", text):
-            text = statement(dialect, query, statement=dialect.literal(write(text)))
+            text = statement(dialect, query, statement=dialect.literal(text))
         parts.append(f"{before}\n\n{text}".strip())
     first, last = versions
     if last != "base":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from eventlog.core.schema import Table
 from eventlog.core.table_names import read_name, write_name
 from eventlog.sql.access import answers
 from eventlog.sql.definitions import ShapeVersion
-from eventlog.sql.dialect import Dialect, dialect_of, log_holes
+from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.history import read_history
 from eventlog.sql.names import LogNames
@@ -64,10 +65,15 @@ class TriggerState(Struct, frozen=True, kw_only=True):
         return write_name(self.schema if read_name(self.owner)[0] else None, self.table)
 
 
-def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerState]:
-    """Find triggers similar to ours but missing from the registry: a hundred at most."""
-    dialect = dialect_of(connection)
+MOST_SIMILAR: Final = 100
+"""Triggers that are listed for looking like ours."""
+
+
+def similar_triggers(connection: Connection, names: LogNames, ours: Sequence[Installed]) -> list[TriggerState]:
+    """Find triggers similar to ours but missing from the registry."""
+    dialect, known = dialect_of(connection), {(own.schema, own.table, own.name) for own in ours}
     asked = {
+        "most": MOST_SIMILAR + len(known),
         "prefix": f"{names.table}_",
         "writes": f"INSERT INTO {dialect.qualify(names.schema, names.table)} (",
     }
@@ -81,7 +87,8 @@ def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerSta
             note="the registry does not name it",
             entered=False,
         )
-        for row in answers(connection, "similar_triggers", asked, **log_holes(dialect, names))
+        for row in answers(connection, "similar_triggers", asked)
+        if (row.table_schema, row.table_name, row.trigger_name) not in known
     ]
 
 
@@ -111,7 +118,7 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
         # A log has one event trigger. It is listed as one of the first class's, which makes it
         # stand when it is tracked anew.
         found.append(_ddl_state(connection, names, following[0]))
-    return [*found, *similar_triggers(connection, names)]
+    return [*found, *similar_triggers(connection, names, capture.triggers)]
 
 
 def _ddl_state(connection: Connection, names: LogNames, owner: str) -> TriggerState:

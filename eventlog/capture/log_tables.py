@@ -5,13 +5,13 @@ columns stand, and where all of them lie.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.table_locks import raise_if_in_use
@@ -89,33 +89,13 @@ UNSAID: Final = Storage()
 """What leaves all to the database."""
 
 
-def writing(dialect: Dialect, storage: Storage) -> Callable[[str], str]:
-    """Make a function adding storage to statements; raise ConfigError if the database has none
-    such.
-    """
-    if storage == UNSAID:
-        return lambda statement: statement
-    write = dialect.ddl.stored
-    if write is None:
+def refuse_storage(dialect: Dialect, storage: Storage) -> None:
+    """Refuse storage that the database's statements do not name."""
+    if storage != UNSAID and not dialect.ddl.names_storage:
         raise ConfigError(
             f"eventlog does not say to {dialect.name} where to put tables.",
             hint="Leave out --tablespace and --partition-rows.",
         )
-    return lambda statement: write(statement, storage.tablespace, storage.partition_rows)
-
-
-@contextmanager
-def storing(connection: Connection, write: Callable[[str], str]) -> Iterator[None]:
-    """Rewrite the statements of this connection by `write` during the block."""
-
-    def store(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_context: Any) -> tuple[str, Any]:
-        return write(statement), parameters
-
-    event.listen(connection, "before_cursor_execute", store, retval=True)
-    try:
-        yield
-    finally:
-        event.remove(connection, "before_cursor_execute", store)
 
 
 def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
@@ -170,35 +150,34 @@ def log_table(names: LogNames, dialect: Dialect, order: Sequence[str] = NEW_ORDE
     return sa.Table(names.table, metadata, *ordered, *checks, *_indexes_of_log(names, dialect), **options)
 
 
-_DOMAINS: Final = {"status": ("letter", "CHAR(1)", "status"), "event_type": ("kind", "INTEGER", "type")}
+_DOMAINS: Final[Mapping[str, tuple[str, ColumnType, str]]] = {
+    "status": ("letter", sa.CHAR(1), "status"),
+    "event_type": ("kind", sa.Integer(), "type"),
+}
 """Columns whose values have a type of their own where the database has domains: what it is called,
 made of, and which of the log's meanings it keeps.
 """
 
 
-def log_domains(names: LogNames, dialect: Dialect) -> dict[str, str]:
-    """Define the types of the log's own, by their names.
+def log_domains(names: LogNames, dialect: Dialect) -> dict[str, Any]:
+    """Define the types of the log's own, by their columns.
 
     PostgreSQL reads a table's CHECKs anew for every statement, and a domain's once a session.
     """
-    if not dialect.types.domain:
-        return {}
-    meanings, domains = _meanings(dict.fromkeys(STANDARD, "VALUE")), {}
-    for column, (_, base, meaning) in _DOMAINS.items():
-        name = _domain(names, dialect, column)
-        check = dialect.quote(dialect.shorten_name(f"{name}_ck"))
-        target = dialect.qualify(names.schema, name)
-        domains[target] = f"CREATE DOMAIN {target} AS {base} CONSTRAINT {check} CHECK ({meanings[meaning]})"
+    domains: dict[str, Any] = {}
+    if dialect.types.domain is None:
+        return domains
+    meanings = _meanings(dict.fromkeys(STANDARD, "VALUE"))
+    for column, (ending, base, meaning) in _DOMAINS.items():
+        name = dialect.shorten_name(f"{names.table}_{ending}")
+        check = {"check": meanings[meaning], "constraint_name": dialect.shorten_name(f"{name}_ck")}
+        domains[column] = dialect.types.domain(name, base, schema=names.schema, **check)
     return domains
 
 
 def log_sequence(name: str, names: LogNames, dialect: Dialect) -> sa.Sequence:
     """Define the sequence that numbers a log without an identity column."""
     return sa.Sequence(name, schema=names.schema, **dialect.types.number_options)
-
-
-def _domain(names: LogNames, dialect: Dialect, column: str) -> str:
-    return dialect.shorten_name(f"{names.table}_{_DOMAINS[column][0]}")
 
 
 def _columns_of_log(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
@@ -221,8 +200,7 @@ def _columns_of_log(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[An
     kinds |= {"table_key": types.log_key, "old_value": types.log_value, "new_value": types.log_value}
     defaults = {"status": sa.text("'N'"), "event_time": sa.text(f"({dialect.now})")}
     columns: dict[str, sa.Column[Any]] = {"record_id": number}
-    if types.domain is not None:
-        kinds |= {name: types.domain(_domain(names, dialect, name), kinds[name], names.schema) for name in _DOMAINS}
+    kinds |= log_domains(names, dialect)
     for name, kind in kinds.items():
         is_optional = name in ("perpetrator", "column_name", "old_value", "new_value")
         columns[name] = sa.Column(names.column(name), kind, nullable=is_optional, server_default=defaults.get(name))

@@ -59,7 +59,7 @@ def refuse_unfit(
     """
     table, dialect, options = wanted.table, dialect_of(connection), wanted.options
     views_hint = "Track the tables that it reads."
-    if table.view and not dialect.ddl.instead_of_triggers:
+    if table.view and not offers(dialect, "instead_of_triggers"):
         raise InstallError(f"{table.name} is a view, and this database has no triggers on views.", hint=views_hint)
     if table.schema and not names.schema and dialect.ddl.qualified_in_triggers:
         message = f"{table.name} is in {table.schema}, where a trigger would look for {names.table} too."
@@ -143,7 +143,7 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
         # Further lines show the place in a statement that nobody here has written.
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
         message = f"The condition {condition!r} cannot be asked of {table.name}: {problem}."
-        hint = "Write it with the names of the table's columns, bare or with the table's own name before them."
-        raise InstallError(message, hint=hint) from None
+        columns = "Write it with the names of the table's columns, bare or with the table's own name before them."
+        raise InstallError(message, hint=hint_of(connection.engine, error) or columns) from None
     finally:
         run_verbatim(connection, statement(dialect, "restore_session"))

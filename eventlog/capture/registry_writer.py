@@ -31,7 +31,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         """Write SQL for the number of the class."""
         if self.known is not None:
             return str(self.known.id)
-        place = {"schema_name": self._home, "table_name": self._text(self.table)}
+        place = {"schema_name": self._kept_home, "table_name": self._text(self.table)}
         found = self.dialect.write(
             select(literal_column("id")).select_from(self._table("tracked")).where(*_equal(place))
         )
@@ -40,7 +40,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
     def enter_class(self, asked: TriggerOptions, plan: TriggerPlan) -> Iterator[str]:
         """Enter the class with its options and the follower's part of its plan."""
         values = {
-            "schema_name": self._home,
+            "schema_name": self._kept_home,
             "table_name": self._text(self.table),
             "relation": self._relation(self.table),
             "options": self._text(msgspec.json.encode(asked).decode()),
@@ -89,7 +89,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         """Enter the tables the triggers depend on, each with its role."""
         yield self._remove("relations", tracked=self.number)
         for name, role in {plan.table.name: "table", **{child.child.name: "child" for child in plan.children}}.items():
-            place = {"schema_name": self._home, "table_name": self._text(name), "relation": self._relation(name)}
+            place = {"schema_name": self._kept_home, "table_name": self._text(name), "relation": self._relation(name)}
             yield self._add("relations", {"tracked": self.number, **place, "role": self._text(role)})
         if offers(self.dialect, "ancestors_add"):
             yield self._statement("ancestors_add")
@@ -115,6 +115,11 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
         if self.schema is None:
             return statement(self.dialect, "home_schema")
         return self._text(self.schema)
+
+    @property
+    def _kept_home(self) -> str:
+        holes = log_holes(self.dialect, self.names)
+        return statement(self.dialect, "kept_schema", **holes, schema=self._home)
 
     def _place(self, table: str) -> str:
         return self.dialect.literal(self.dialect.qualify(self.schema, table))

@@ -76,7 +76,7 @@ def _list_parts(
         yield EVERY, TriggerPart.WHOLE
         return
     for when in When:
-        if when is When.TRUNCATE and (plan.table.view or not dialect.ddl.truncate_triggers):
+        if when is When.TRUNCATE and (plan.table.view or not offers(dialect, "truncate_trigger")):
             continue
         # A table of somebody else's is read with the writer's rights, by a trigger of its own
         # (decision 13). What a user's condition reads is the user's business, so it counts as
@@ -310,7 +310,7 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
     @property
     def _by_statement(self) -> bool:
         by_row = self.plan.options.rows or self.plan.table.view or self.plan.table.whole_row
-        return self.when is When.TRUNCATE or (self.dialect.ddl.transition_tables and not by_row)
+        return self.when is When.TRUNCATE or (offers(self.dialect, "statement_trigger") and not by_row)
 
     @property
     def _row_names(self) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from eventlog.sql.findlog import has_log, locate_log, with_schema
 from eventlog.sql.names import LogNames, no_log
 from eventlog.sql.reflect import Classes
 from eventlog.tracked.classes import list_tracked
-from eventlog.tracked.registry import read_setup
+from eventlog.tracked.registry import has_registry
 
 
 class Roles(Struct, frozen=True, kw_only=True):
@@ -336,7 +336,7 @@ def _describe_site(
     owners = _TableOwners(connection)
     captured = [owners.describe(*one) for table in classes for one in _list_captured_tables(table)]
     registry, functions = None, list[str]()
-    if existing and read_setup(connection, log) is not None:
+    if existing and has_registry(connection, log):
         registry = owners.describe(log.schema, log.registry["triggers"])
         rows = answers(connection, "registry_functions", **log_holes(dialect_of(connection), log))
         functions = [str(name) for (name,) in rows]

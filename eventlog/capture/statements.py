@@ -17,6 +17,7 @@ from eventlog.capture.render import Trigger, dropping, qualify_program, render
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, statement
+from eventlog.sql.error_codes import NAME_IS_TAKEN
 from eventlog.sql.names import LogNames
 from eventlog.tracked.classes import Installed, RegistryState, read_capture
 
@@ -32,7 +33,7 @@ def write_needed(
     all of them, wherever it ends between two statements.
     """
     capture = read_capture(connection, names)
-    similar = {(state.table, state.name) for state in similar_triggers(connection, names)}
+    similar = {(state.table, state.name) for state in similar_triggers(connection, names, capture.triggers)}
     for planned in wanted:
         known = capture.classes.get(planned.former or planned.owner)
         refuse_unfit(connection, planned.plan, names, None if known is None else known.options)
@@ -89,8 +90,9 @@ def _class_needed(
         if there is not None or (trigger.table, trigger.name) in similar:
             yield from _replace(dialect, names, trigger, there)
         else:
-            # Another one may have its name, if it was lost.
-            yield from filter(None, trigger.drop[:1] if is_known else ())
+            # Another one of the log's owner may have its name, if it was lost.
+            is_in_the_way = is_known and not dialect.ddl.procedural_triggers
+            yield from filter(None, trigger.drop[:1] if is_in_the_way else ())
             yield from filter(None, trigger.create)
         if is_known:
             yield writer.enter_trigger(trigger)
@@ -108,9 +110,15 @@ def _class_needed(
 
 
 def refuse_taken(connection: Connection, names: LogNames, triggers: Sequence[Trigger]) -> None:
-    """Refuse to make a trigger run a function that somebody else owns."""
-    programs = [trigger.program for trigger in triggers]
-    log = log_holes(dialect_of(connection), names)
+    """Refuse to replace somebody else's trigger, and to make one run a function that somebody else owns."""
+    programs, dialect = [trigger.program for trigger in triggers], dialect_of(connection)
+    log = log_holes(dialect, names)
+    for trigger in triggers:
+        for name in (trigger.name, name_trial(dialect, trigger)):
+            asked = {"schema": trigger.schema, "name": name}
+            for table, definer in answers(connection, "taken_triggers", asked, **log):
+                problem = f"The trigger {name} on {table} belongs to {definer}, and the registry does not name it"
+                raise InstallError(f"{problem}.", hint=NAME_IS_TAKEN)
     for function, owner in answers(connection, "taken_functions", {"functions": programs}, **log):
         problem = f"The function {function} beside the log belongs to {owner}, who could change what it does"
         raise InstallError(

@@ -99,7 +99,7 @@ class TableNeeds:
             )
 
     def _why_rows(self, table: Table) -> Iterator[str]:
-        if not self._dialect.ddl.transition_tables or table.view:
+        if not offers(self._dialect, "statement_trigger") or table.view:
             return
         if table.schema not in self._passed_by:
             rows = answers(self._connection, "passed_by", {"schema": table.schema})

@@ -37,7 +37,7 @@ from eventlog.sql.history import Images, write_versions
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
-from eventlog.tracked.classes import RegistryState, read_capture
+from eventlog.tracked.classes import Installed, RegistryState, read_capture
 from eventlog.tracked.options import OPTIONS, Style, TrackRequest, TriggerOptions, keep_captured_columns
 from eventlog.tracked.registry import TrackedClass, require_registry
 from eventlog.tracked.stamp import note_current, read_stamp
@@ -102,7 +102,7 @@ def track(
             states += compare(triggers, capture.of(planned.owner), tracked)
         follows = any(planned.plan.options.follow_ddl for planned in wanted)
         if {planned.owner for planned in wanted} == {*capture.classes} and not follows:
-            _note_current(connection, engine, log, states)
+            _note_current(connection, engine, log, states, capture.triggers)
         return states
 
 
@@ -299,12 +299,14 @@ def _notify_publisher(connection: Connection, engine: Engine, names: LogNames) -
             raise InstallError(f"Nothing was tracked: {words_of(first)}.", hint=hint_of(engine, first)) from error
 
 
-def _note_current(connection: Connection, engine: Engine, names: LogNames, states: Sequence[TriggerState]) -> None:
+def _note_current(
+    connection: Connection, engine: Engine, names: LogNames, states: Sequence[TriggerState], ours: Sequence[Installed]
+) -> None:
     """Note for the publisher that the log's triggers are current: these, and no others. It looks itself where this
     role may not write marks, or something else follows DDL.
     """
     are_current = all(state.state is TriggerCondition.CURRENT for state in states)
-    if not are_current or similar_triggers(connection, names):
+    if not are_current or similar_triggers(connection, names, ours):
         return
     counts = {state.value: 0 for state in TriggerCondition} | {TriggerCondition.CURRENT.value: len(states)}
     with suppress(SQLAlchemyError), connection.begin_nested():

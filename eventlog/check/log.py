@@ -46,7 +46,7 @@ from eventlog.sql.history import newest_number
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
 from eventlog.tracked.classes import list_tracked
-from eventlog.tracked.registry import ADOPTED, read_setup
+from eventlog.tracked.registry import MADE, read_setup
 
 TABLE = "The table "
 
@@ -295,7 +295,7 @@ def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
     dialect = dialect_of(engine)
     holes = log_holes(dialect, names)
     with transaction(engine, "The event log") as connection:
-        adopted = ADOPTED in (read_setup(connection, names) or {})
+        adopted = MADE not in read_setup(connection, names)
         among = "1 = 1" if adopted else statement(dialect, "only_waiting", **holes)
         (row,) = fetch(connection, verbatim(statement(dialect, "odd_numbers", **holes, among=among)))
     missing, low, doubled = (int(number) for number in row)

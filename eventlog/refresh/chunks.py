@@ -234,10 +234,8 @@ class Refresh:
                 raise
             problem = f"The condition {self._load.where!r} cannot be asked of {self._load.table.name}"
             reason = str(getattr(error.__cause__, "orig", error)).partition("\n")[0].rstrip(".")
-            raise UsageError(
-                f"{problem}: {reason}.",
-                hint="Write it with the names of the table's columns.",
-            ) from None
+            hint = error.hint or "Write it with the names of the table's columns."
+            raise UsageError(f"{problem}: {reason}.", hint=hint) from None
 
     def _waiting(self, most: int) -> int:
         with self._log.transaction(lone=True) as connection:

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from eventlog.core.errors import EventlogError, SourceError, shorten
 from eventlog.core.model import Reason
 from eventlog.sql.dialect import OUR_FAULT, Dialect, dialect_of, dialects, statement
+from eventlog.sql.error_codes import NAME_NEEDS_SCHEMA
 from eventlog.sql.pooler import is_pooled
 
 if TYPE_CHECKING:
@@ -367,8 +368,13 @@ def hint_of(engine: Engine, error: BaseException) -> str | None:
 def find_advice(dialects: Iterable[Dialect], error: BaseException | None) -> str | None:
     """Find the dialect's advice for an error's code."""
     for dialect in dialects:
-        for code in _codes(dialect, error) & dialect.errors.advice.keys():
+        codes = _codes(dialect, error)
+        for code in codes & dialect.errors.advice.keys():
             return dialect.errors.advice[code]
+        # The statements of eventlog itself have a schema before each name.
+        words = str(_driver_error(error)).partition("\n")[0]
+        if codes & dialect.errors.name_codes and not re.search(r"\w\"?\.\"?\w", words):
+            return NAME_NEEDS_SCHEMA
     return None
 
 

@@ -44,8 +44,8 @@ class ColumnTypes(Struct, frozen=True, kw_only=True):
     """The type where the column is a part of a primary key."""
     limits: ColumnLimits = ColumnLimits()
     """What its columns hold."""
-    domain: Callable[[str, ColumnType, str | None], ColumnType] | None = None
-    """A type of the log's own, made of another one in this schema; None where there are none.
+    domain: Callable[..., ColumnType] | None = None
+    """A type of the log's own, made of another one; None where there are none.
     A writer pays a twentieth of a table's CHECK for its condition.
     """
     log_number: ColumnType = sa.BigInteger()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -10,16 +10,12 @@ from msgspec import Struct
 class Ddl(Struct, frozen=True, kw_only=True, eq=False):
     """What one database takes of tables and triggers, and how scripts of them are written."""
 
-    stored: Callable[[str, str | None, int | None], str] | None = None
-    """Writes a tablespace, and how many rows a partition has, into a statement that makes a table."""
-    transition_tables: bool = False
-    """Statement triggers see all rows of their statement."""
-    truncate_triggers: bool = False
+    names_storage: bool = False
+    """A statement that makes a table names its tablespace, and how many rows a partition has."""
     cascades_fire_triggers: bool = True
     """Rows that a foreign key deletes or changes fire the triggers of their table."""
     hides_virtual_columns: bool = False
     """A trigger cannot read a column that is computed when read; its formula stands for it."""
-    instead_of_triggers: bool = False
     qualified_in_triggers: bool = True
     """A trigger's text may name the schema of the tables it writes to."""
     triggers_in_schemas: bool = False
@@ -43,8 +39,6 @@ class Ddl(Struct, frozen=True, kw_only=True, eq=False):
     """What a row trigger calls the row before and after."""
     script_end: str = ";"
     """Ends a statement in a script, also one that has semicolons inside."""
-    declared_constants: bool = False
-    """A trigger may declare constants in the types of a table's columns, which its body shares."""
     partial_indexes: bool = False
     waiting_number: str | None = None
     """The number of a row that waits, else NULL: what is indexed without partial indexes."""

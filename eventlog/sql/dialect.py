@@ -284,6 +284,7 @@ def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
     holes = {hole: dialect.qualify(names.schema, table) for hole, table in places.items()}
     # The registry's table of triggers, as the catalog is asked about it.
     holes["registry"] = dialect.literal(holes["triggers"])
+    holes["log_schema"] = dialect.literal(names.schema) if names.schema else statement(dialect, "home_schema")
     for alias in ("waiting", "late"):
         holes[f"{alias}_number"] = f"{alias}.{dialect.quote(names.column('record_id'))}"
         if names.transaction is not None:

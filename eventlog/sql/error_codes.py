@@ -12,6 +12,11 @@ NAME_IS_TAKEN: Final = (
 )
 """The advice where somebody else's trigger is called like one of ours."""
 
+NAME_NEEDS_SCHEMA: Final = (
+    "A name without a schema means what comes with the server: write the schema before any other."
+)
+"""The advice where a name is not found that people wrote without its schema."""
+
 
 class ErrorCodes(Struct, frozen=True, kw_only=True, eq=False):
     """The codes by which the errors of one database are told apart."""
@@ -20,6 +25,8 @@ class ErrorCodes(Struct, frozen=True, kw_only=True, eq=False):
     """Codes of errors that waiting may cure, where the driver's class does not say so."""
     advice: Mapping[int | str, str] = {}
     """What mends an error, or when it passes, by its code."""
+    name_codes: frozenset[int | str] = frozenset()
+    """Codes of errors about a name that is not found, where ours are looked for in no schema but the server's."""
     code_in_words: str | None = None
     """A regular expression for the code in an error's words, where the driver numbers otherwise."""
     denied_codes: frozenset[int | str] = frozenset()

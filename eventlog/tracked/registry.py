@@ -23,8 +23,8 @@ from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import TriggerOptions
 
-ADOPTED: Final = "log adopted"
-"""The note that says: somebody else made this log, it is not ours to drop."""
+MADE: Final = "log made"
+"""The note that says: this log is ours, or will be; it stands before the log does. One without it is somebody else's."""
 BY_KEY: Final = "key"
 """The style in which the follower logs a class that it cannot log as before: rows to be read back by key."""
 
@@ -77,7 +77,7 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
             queries = ("registry_read", "registry_triggers", "registry_columns")
             rows, entered, columns = (answers(connection, query, **holes) for query in queries)
     except SQLAlchemyError:
-        if inspect(connection).has_table(names.registry["tracked"], schema=names.schema):
+        if has_registry(connection, names):
             raise
         return {}
     triggers: dict[int, dict[str, EnteredTrigger]] = {}
@@ -136,10 +136,15 @@ def define_setup(names: LogNames) -> TableClause:
     return sa.table(names.registry["setup"], sa.column("name"), sa.column("value"), schema=names.schema)
 
 
-def read_setup(connection: Connection, names: LogNames) -> dict[str, str] | None:
-    """Read the notes of the installation by name; None if the log has no registry."""
-    if not inspect(connection).has_table(names.registry["setup"], schema=names.schema):
-        return None
+def has_registry(connection: Connection, names: LogNames, part: str = "tracked") -> bool:
+    """Return True if a part of the registry is there; that with the notes of the installation is made first."""
+    return inspect(connection).has_table(names.registry[part], schema=names.schema)
+
+
+def read_setup(connection: Connection, names: LogNames) -> dict[str, str]:
+    """Read the notes of the installation by name; none if the log has no registry."""
+    if not has_registry(connection, names, "setup"):
+        return {}
     return {str(name): str(value) for name, value in connection.execute(sa.select(*define_setup(names).c))}
 
 
@@ -160,7 +165,7 @@ def read_relation(connection: Connection, schema: str | None, table: str) -> int
 
 def require_registry(connection: Connection, names: LogNames) -> None:
     """Refuse to continue with a log without a registry."""
-    if not inspect(connection).has_table(names.registry["tracked"], schema=names.schema):
+    if not has_registry(connection, names):
         message = f"The log {names.whole} has no registry, which says what is tracked."
         raise InstallError(message, hint="`eventlog install` makes it beside a log that is there.")
 

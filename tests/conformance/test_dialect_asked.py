@@ -14,7 +14,7 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.model import RowId
 from eventlog.core.schema import Table
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, offers
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
@@ -295,7 +295,7 @@ def test_null_in_a_key_fails_no_writer_and_ends_no_row(log: Engine, style: Style
     run(log, "CREATE TABLE slot (a INTEGER, b INTEGER, name VARCHAR(9))")
     told: list[str] = []
     wanted = TrackRequest(key=("a", "b"), style=style)
-    if style is Style.IMAGE and dialect_of(log).ddl.transition_tables:
+    if style is Style.IMAGE and offers(dialect_of(log), "statement_trigger"):
         # Nothing keeps two rows from having one key.
         with pytest.raises(UsageError, match=r"two rows with one key .* --events row-back"):
             track(log, ["slot"], wanted)

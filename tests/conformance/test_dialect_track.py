@@ -9,7 +9,7 @@ from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
 from eventlog.capture.track import track, track_sql, trigger_states, untrack
 from eventlog.core.errors import EventlogError, InstallError, UsageError
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, offers
 from eventlog.sql.findlog import locate_log
 from eventlog.sql.names import OLD_ORDER, STANDARD, LogNames
 from eventlog.tracked.classes import list_tracked
@@ -44,7 +44,7 @@ def test_a_new_column_makes_triggers_outdated_until_they_are_tracked_again(usr: 
 
 def test_a_trigger_that_somebody_took_off_is_missing(usr: Engine) -> None:
     track(usr, ["usr"])
-    on_table = " ON usr" if dialect_of(usr).ddl.instead_of_triggers and dialect_of(usr).schemas else ""
+    on_table = " ON usr" if offers(dialect_of(usr), "instead_of_triggers") and dialect_of(usr).schemas else ""
     run(usr, f"DROP TRIGGER event_log_usr_insert{on_table}")
     missing = [state for state in trigger_states(usr) if state.state is TriggerCondition.MISSING]
     assert [(state.name, state.table) for state in missing] == [("event_log_usr_insert", "usr")]
@@ -155,7 +155,7 @@ def test_what_cannot_be_captured_is_refused_with_a_sentence(usr: Engine) -> None
     ],
 )
 def test_what_a_database_cannot_do_is_refused_with_the_way_out(usr: Engine, options: TriggerOptions, said: str) -> None:
-    if dialect_of(usr).ddl.transition_tables:
+    if offers(dialect_of(usr), "statement_trigger"):
         assert track(usr, ["usr"], options)
         return
     with pytest.raises(EventlogError, match=said):

@@ -28,7 +28,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, offers
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import Style, TriggerOptions
@@ -175,7 +175,7 @@ def test_messages_and_change_tables_say_what_the_tables_went_through(
 ) -> None:
     name, _, kind = database.partition(", ")
     engine: Engine = request.getfixturevalue(name)
-    truncates = dialect_of(engine).ddl.truncate_triggers
+    truncates = offers(dialect_of(engine), "truncate_trigger")
     seen.tracked_tables(engine, Style.IMAGE, rows=bool(kind))
     work = RandomWork(engine, Random(SEED), truncates=truncates, watched=True)
     had: Counter[str] = Counter()

@@ -4,6 +4,8 @@ in the search path of their role.
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,10 @@ from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import InstallError
+from eventlog.daemon.logging import journal
+from eventlog.daemon.publisher import Publisher
 from eventlog.sql.connect import connect
+from eventlog.sql.error_codes import NAME_NEEDS_SCHEMA
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
@@ -110,6 +115,55 @@ def test_what_is_named_without_a_schema_stands_where_the_role_looks_first(postgr
             assert connection.exec_driver_sql("SELECT status FROM app.event_log").scalar_one() == "S"
     finally:
         run(postgresql, "DROP OWNED BY searcher CASCADE", "DROP ROLE searcher")
+
+
+BARE = {
+    "a table": ("EXISTS (SELECT 1 FROM {}cycles)", "INSERT INTO {}cycles VALUES (1)"),
+    "a function": ("{}tidy()", "SELECT {}tidy()"),
+}
+"""What somebody writes without a schema: in a condition, and in a statement."""
+
+
+@pytest.fixture
+def described(postgresql: Engine) -> Engine:
+    run(
+        postgresql,
+        "CREATE TABLE usr (idu integer PRIMARY KEY, fname text)",
+        "CREATE TABLE cycles (n integer)",
+        "CREATE FUNCTION tidy() RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+        "INSERT INTO usr VALUES (1, 'Ann')",
+    )
+    install(postgresql)
+    return postgresql
+
+
+@pytest.mark.parametrize("command", [["track", "usr", "--when"], ["refresh", "usr", "--where"]], ids=lambda one: one[0])
+@pytest.mark.parametrize("what", BARE)
+def test_a_condition_with_a_name_that_lacks_its_schema_is_told_so(
+    described: Engine, capsys: pytest.CaptureFixture[str], what: str, command: list[str]
+) -> None:
+    track(described, ["usr"])
+    condition, _ = BARE[what]
+    where = ["--database", url_of(described)]
+    assert exit_code([*command, condition.format(""), *where]) != 0
+    assert NAME_NEEDS_SCHEMA in capsys.readouterr().err
+    assert exit_code([*command, condition.format("nowhere."), *where]) != 0
+    assert NAME_NEEDS_SCHEMA not in capsys.readouterr().err
+    assert exit_code([*command, condition.format("public."), *where]) == 0
+
+
+def test_a_statement_with_a_name_that_lacks_its_schema_is_told_so(described: Engine, tmp_path: Path) -> None:
+    track(described, ["usr"])
+    run(described, "UPDATE usr SET fname = 'Eve'")
+    statements = [statement.format(schema) for _, statement in BARE.values() for schema in ("", "nowhere.", "public.")]
+    told = io.StringIO()
+    config = config_of(described, tmp_path / "out", post_poll_statements=tuple(statements))
+    with Publisher(config, journal=journal("json", stream=told)) as publisher:
+        publisher.run_once()
+    failures = [line for line in map(json.loads, told.getvalue().splitlines()) if line["action"] == "post_poll_failed"]
+    bare = {failure["statement"] for failure in failures if NAME_NEEDS_SCHEMA in failure["error"]}
+    assert bare == {statement.format("") for _, statement in BARE.values()}
+    assert len(failures) == 2 * len(bare)
 
 
 def test_who_looks_for_names_nowhere_gives_the_log_a_schema(postgresql: Engine) -> None:

@@ -26,7 +26,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, offers
 from eventlog.tracked.options import Style, TrackRequest
 from tests.integration.publishing import publish_all
 from tests.support.logged import left_by, run
@@ -71,7 +71,7 @@ class Work:
         self.engine, self.dice = engine, dice
         name = dialect_of(engine).name
         self.one = ONE.get(name, ONE["mysql"])
-        self.truncates = dialect_of(engine).ddl.truncate_triggers
+        self.truncates = offers(dialect_of(engine), "truncate_trigger")
         self.copied = 0
 
     def transact(self, count: int) -> None:
@@ -316,7 +316,7 @@ def test_commands_that_cannot_do_it_say_so_and_do_the_others(
     assert exit_code(["untrack", "note", "--yes", *at]) == 0
     assert exit_code(["track", "note", *at]) == 78
     assert exit_code(["track", "note", "--whole-row", *at]) == 0
-    if not dialect_of(engine).ddl.transition_tables:
+    if not offers(dialect_of(engine), "statement_trigger"):
         return
     assert exit_code(["track", "note", "--follow-ddl", *at]) == 64
     assert "--follow-ddl cannot follow that" in capsys.readouterr().err

@@ -28,6 +28,9 @@ if context.is_offline_mode():
     context.get_context().dialect.insert_returning = False
 else:
     context.configure(connection=settings["connection"], **options)
+# For what the database compiles of it: Alembic's own table has it as ours do.
+compiler: Any = context.get_context().dialect
+compiler.eventlog_storage = settings["storage"]
 with context.begin_transaction():
     for statement in settings.get("before", ()):
         context.execute(statement.replace(":", "\\:"))

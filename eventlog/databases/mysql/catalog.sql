@@ -30,8 +30,12 @@ WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table AND c
 -- home_schema: the database of a table that is named without one
 DATABASE();
 
+-- kept_schema: how the registry keeps the database of a table: nothing for the log's own, for a dump may be restored under
+-- another name, beside the original too
+IF(CAST(/* schema */'app' AS BINARY) = CAST(/* log_schema */'app' AS BINARY), '', /* schema */'app');
+
 -- schema_of_class: the database of a class as it is named: none for the connection's own
-NULLIF(schema_name, DATABASE());
+NULLIF(IF(schema_name = '', /* log_schema */'app', schema_name), DATABASE());
 
 -- definer: the account with whose rights a trigger runs that is made now
 CURRENT_USER();
@@ -46,28 +50,41 @@ WHERE definer IS NOT NULL ORDER BY CAST(definer AS BINARY) = CAST(CURRENT_USER()
    AND CAST(trigger_name AS BINARY) = CAST(/* name */'event_log_usr_insert' AS BINARY));
 
 -- standing_triggers: the triggers of the registry as the catalog has them. One is ours because the registry names it, and it
--- runs with the rights of whom the registry says made it.
+-- runs with the rights of whom the registry says made it; or its text does, and a dump was restored by another account.
 SELECT entered.tracked AS tracked, entered.name AS entered, existing.trigger_name AS trigger_name,
   NULLIF(existing.trigger_schema, DATABASE()) AS table_schema, existing.event_object_table AS table_name, NULL AS relation,
   existing.action_statement AS source, 'O' AS fires,
-  COALESCE(CAST(entered.fingerprint AS BINARY) = CAST(SHA2(existing.action_statement, 256) AS BINARY), 0) AS unchanged
+  COALESCE(CAST(entered.fingerprint AS BINARY) = CAST(SHA2(existing.action_statement, 256) AS BINARY)
+    AND CAST(existing.definer AS BINARY) = CAST(entered.definer AS BINARY), 0) AS unchanged
 FROM /* triggers */event_log_trigger AS entered
 JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked
 JOIN information_schema.triggers AS existing
-  ON CAST(existing.trigger_schema AS BINARY) = CAST(class.schema_name AS BINARY)
+  ON CAST(existing.trigger_schema AS BINARY) = CAST(IF(class.schema_name = '', /* log_schema */'app', class.schema_name) AS BINARY)
   AND CAST(existing.trigger_name AS BINARY) = CAST(entered.name AS BINARY)
-  AND CAST(existing.definer AS BINARY) = CAST(entered.definer AS BINARY)
+  AND (CAST(existing.definer AS BINARY) = CAST(entered.definer AS BINARY)
+    OR CAST(entered.fingerprint AS BINARY) = CAST(SHA2(existing.action_statement, 256) AS BINARY))
 ORDER BY existing.trigger_schema, existing.trigger_name;
 
--- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and write to the log
+-- taken_triggers: a trigger that is called like ours, of an account that is neither the connected one nor the one that the
+-- registry names, and of another text than ours
+SELECT existing.event_object_table, existing.definer FROM information_schema.triggers AS existing
+WHERE CAST(existing.trigger_schema AS BINARY) = CAST(COALESCE(:schema, DATABASE()) AS BINARY)
+  AND CAST(existing.trigger_name AS BINARY) = CAST(:name AS BINARY)
+  AND CAST(existing.definer AS BINARY) <> CAST(CURRENT_USER() AS BINARY)
+  AND NOT EXISTS (
+    SELECT 1 FROM /* triggers */event_log_trigger AS entered JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked
+    WHERE CAST(IF(class.schema_name = '', /* log_schema */'app', class.schema_name) AS BINARY) = CAST(existing.trigger_schema AS BINARY)
+      AND CAST(entered.name AS BINARY) = CAST(existing.trigger_name AS BINARY)
+      AND (CAST(entered.definer AS BINARY) = CAST(existing.definer AS BINARY)
+        OR CAST(entered.fingerprint AS BINARY) = CAST(SHA2(existing.action_statement, 256) AS BINARY)));
+
+-- similar_triggers: triggers that look like ours: they are called so, and write to the log; one that names it without its
+-- database writes to the one of its own
 SELECT trigger_name AS trigger_name, NULLIF(trigger_schema, DATABASE()) AS table_schema, event_object_table AS table_name
 FROM information_schema.triggers
 WHERE LEFT(trigger_name, CHAR_LENGTH(:prefix)) = :prefix AND LOCATE(:writes, action_statement) > 0
-  AND NOT EXISTS (
-    SELECT 1 FROM /* triggers */event_log_trigger AS entered JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked
-    WHERE CAST(class.schema_name AS BINARY) = CAST(trigger_schema AS BINARY)
-      AND CAST(entered.name AS BINARY) = CAST(trigger_name AS BINARY) AND CAST(entered.definer AS BINARY) = CAST(definer AS BINARY))
-ORDER BY trigger_schema, trigger_name LIMIT 100;
+  AND (trigger_schema = DATABASE() OR LOCATE('.', :writes) > 0)
+ORDER BY trigger_schema, trigger_name LIMIT :most;
 
 -- acting_references: a row for each pair of columns of every foreign key that deletes or changes rows of its own accord
 SELECT held.constraint_name AS number, NULLIF(held.table_schema, DATABASE()) AS own_schema, held.table_name AS own_table,
@@ -86,19 +103,21 @@ SELECT part, place, name, told FROM (
          CONCAT_WS(' ', c.ordinal_position, c.column_type, c.is_nullable, c.collation_name, c.extra) AS told
   FROM information_schema.columns AS c
   JOIN /* relations */event_log_relation AS ours
-    ON CAST(ours.schema_name AS BINARY) = CAST(c.table_schema AS BINARY) AND CAST(ours.table_name AS BINARY) = CAST(c.table_name AS BINARY)
+    ON CAST(IF(ours.schema_name = '', /* log_schema */'app', ours.schema_name) AS BINARY) = CAST(c.table_schema AS BINARY)
+    AND CAST(ours.table_name AS BINARY) = CAST(c.table_name AS BINARY)
   UNION ALL
   SELECT 'trigger', CONCAT(event_object_schema, '.', event_object_table), trigger_name, SHA2(action_statement, 256)
   FROM information_schema.triggers
   JOIN /* triggers */event_log_trigger AS entered ON CAST(entered.name AS BINARY) = CAST(trigger_name AS BINARY)
   JOIN /* tracked */event_log_tracked AS class
-    ON class.id = entered.tracked AND CAST(class.schema_name AS BINARY) = CAST(trigger_schema AS BINARY)
+    ON class.id = entered.tracked
+    AND CAST(IF(class.schema_name = '', /* log_schema */'app', class.schema_name) AS BINARY) = CAST(trigger_schema AS BINARY)
   UNION ALL
   SELECT 'key', CONCAT(k.table_schema, '.', k.table_name), k.column_name,
          CONCAT_WS(' ', k.constraint_name, k.ordinal_position, k.referenced_table_name)
   FROM information_schema.key_column_usage AS k
   JOIN /* relations */event_log_relation AS ours
-    ON CAST(ours.schema_name AS BINARY) = CAST(k.table_schema AS BINARY)
+    ON CAST(IF(ours.schema_name = '', /* log_schema */'app', ours.schema_name) AS BINARY) = CAST(k.table_schema AS BINARY)
     AND CAST(ours.table_name AS BINARY) IN (CAST(k.table_name AS BINARY), CAST(k.referenced_table_name AS BINARY))
 ) AS stamped ORDER BY part, place, name, told;
 

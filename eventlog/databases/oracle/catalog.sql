@@ -46,15 +46,11 @@ JOIN /* tracked */event_log_tracked class ON class.id = entered.tracked
 JOIN all_triggers ON all_triggers.owner = class.schema_name AND all_triggers.trigger_name = entered.name
 ORDER BY all_triggers.table_owner, all_triggers.trigger_name;
 
--- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and what they run
--- writes to the log
+-- similar_triggers: triggers that look like ours: they are called so, and write to the log
 SELECT all_triggers.trigger_name AS trigger_name, all_triggers.table_owner AS table_schema, all_triggers.table_name AS table_name
 FROM all_triggers
 WHERE SUBSTR(all_triggers.trigger_name, 1, LENGTH(:prefix)) = UPPER(:prefix) AND :writes IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM /* triggers */event_log_trigger entered
-                  JOIN /* tracked */event_log_tracked class ON class.id = entered.tracked
-                  WHERE class.schema_name = all_triggers.owner AND entered.name = all_triggers.trigger_name)
-ORDER BY all_triggers.table_owner, all_triggers.trigger_name FETCH FIRST 100 ROWS ONLY;
+ORDER BY all_triggers.table_owner, all_triggers.trigger_name FETCH FIRST :most ROWS ONLY;
 
 -- always_unique: the columns of the tables' unique indexes and constraints of which no two rows have the same at any time; a
 -- deferrable constraint is looked at when its transaction ends, and the index that Oracle makes for it is not unique

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from eventlog.databases.oracle.keys import JsonTableLookup
-from eventlog.databases.oracle.storage import add_storage
 from eventlog.databases.oracle.types import TYPES
 from eventlog.sql.ddl import Ddl
 from eventlog.sql.dialect import DDL_LOCK_SECONDS, Dialect
@@ -85,8 +84,7 @@ ORACLE = Dialect(
         names_sessions=True,
     ),
     ddl=Ddl(
-        stored=add_storage,
-        instead_of_triggers=True,
+        names_storage=True,
         triggers_in_schemas=True,
         procedural_triggers=True,
         # LONG never; of LOBs a trigger may not read the new value.

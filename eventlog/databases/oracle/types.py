@@ -8,12 +8,11 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.dialects import oracle
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.schema import CreateTable
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from eventlog.sql.column_types import ColumnType, ColumnTypes
 
 ROWDEPENDENCIES: Final = "eventlog rowdependencies"
-ROWDEPENDENCIES_CLAUSE: Final = "ROWDEPENDENCIES"
 SECONDS: Final = "YYYY-MM-DD HH24:MI:SS"
 NANOSECONDS: Final = f"{SECONDS}.FF9"
 _arguments = re.compile(r"\([^)]*\)")
@@ -56,18 +55,49 @@ TYPES: Final = ColumnTypes(
 
 
 @compiles(CreateTable, "oracle")  # SQLAlchemy has no word for it
-def _compile_create(element: CreateTable, compiler: Any, **given: Any) -> str:
-    """Compile CREATE TABLE with ROWDEPENDENCIES and short values in the row, where configured."""
-    text = str(compiler.visit_create_table(element, **given))
-    if not element.element.info.get(ROWDEPENDENCIES):
-        return text
-    values = [
-        compiler.preparer.format_column(column)
-        for column in element.element.columns
-        if isinstance(column.type, sa.Text)
-    ]
-    stored = f"LOB ({', '.join(values)}) STORE AS SECUREFILE (ENABLE STORAGE IN ROW)"
-    return f"{text.rstrip()}\n{stored}\n{ROWDEPENDENCIES_CLAUSE}\n\n"
+def _compile_table(element: CreateTable, compiler: Any, **given: Any) -> str:
+    """Compile CREATE TABLE with its tablespace, and of the log with partitions, ROWDEPENDENCIES and short values in
+    the row.
+    """
+    table, preparer = element.element, compiler.preparer
+    text = f"{compiler.visit_create_table(element, **given).rstrip()}{_write_tablespace(compiler)}\n"
+    if not table.info.get(ROWDEPENDENCIES):
+        return f"{text}\n"
+    values = [preparer.format_column(column) for column in table.columns if isinstance(column.type, sa.Text)]
+    text += f"LOB ({', '.join(values)}) STORE AS SECUREFILE (ENABLE STORAGE IN ROW)\n"
+    if rows := _find_partition_rows(compiler, table):
+        [number] = table.primary_key.columns
+        # An interval makes further partitions by itself, from the first one on.
+        first = f"(PARTITION first_rows VALUES LESS THAN ({rows}))"
+        text += f"PARTITION BY RANGE ({preparer.format_column(number)}) INTERVAL ({rows}) {first}\n"
+    return f"{text}ROWDEPENDENCIES\n\n"
+
+
+@compiles(sa.PrimaryKeyConstraint, "oracle")
+def _compile_key(element: sa.PrimaryKeyConstraint, compiler: Any, **given: Any) -> str:
+    """Compile a key with the tablespace of its index: Oracle has none of a session."""
+    # A key of each partition goes with it, so that an empty partition is dropped without a look at
+    # the others.
+    local = " LOCAL" if _find_partition_rows(compiler, element.table) else ""
+    index, text = f"{local}{_write_tablespace(compiler)}", str(compiler.visit_primary_key_constraint(element, **given))
+    return f"{text} USING INDEX{index}" if index else text
+
+
+@compiles(CreateIndex, "oracle")
+def _compile_index(element: CreateIndex, compiler: Any, **given: Any) -> str:
+    return f"{compiler.visit_create_index(element, **given)}{_write_tablespace(compiler)}"
+
+
+def _write_tablespace(compiler: Any) -> str:
+    """Write the tablespace that was asked for; LOBs lie where their table does."""
+    storage = getattr(compiler.dialect, "eventlog_storage", None)
+    return f" TABLESPACE {storage.tablespace}" if storage and storage.tablespace else ""
+
+
+def _find_partition_rows(compiler: Any, table: sa.Table) -> int | None:
+    """Find how many rows a partition is to have; only the log has any."""
+    storage = getattr(compiler.dialect, "eventlog_storage", None)
+    return storage.partition_rows if storage and table.info.get(ROWDEPENDENCIES) else None
 
 
 def oracle_value(sql_type: str, column: str, *, in_key: bool = False) -> str:

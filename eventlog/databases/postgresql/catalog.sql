@@ -91,7 +91,7 @@ JOIN pg_class ON pg_class.oid = tgrelid
 JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace
 ORDER BY nspname, tgname;
 
--- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and write to the log
+-- similar_triggers: triggers that look like ours: they are called so, and write to the log
 SELECT tgname AS trigger_name, nspname AS table_schema, relname AS table_name
 FROM pg_trigger
 JOIN pg_class ON pg_class.oid = tgrelid
@@ -99,12 +99,7 @@ JOIN pg_namespace ON pg_namespace.oid = relnamespace
 JOIN pg_proc ON pg_proc.oid = tgfoid
 WHERE NOT tgisinternal AND tgparentid = 0 AND starts_with(tgname, :prefix) AND relpersistence <> 't'
   AND (strpos(prosrc, :writes) > 0 OR strpos(prosrc, 'eventlog_facts') > 0)
-  AND NOT EXISTS (
-    SELECT 1 FROM /* triggers */event_log_trigger AS entered
-    JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked
-    JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
-    WHERE entered.function_name = proname AND pronamespace = registry.relnamespace AND proowner = registry.relowner)
-ORDER BY nspname, tgname LIMIT 100;
+ORDER BY nspname, tgname LIMIT :most;
 
 -- taken_functions: functions beside the log that are called like ours and that somebody else than the log's owner owns: to
 -- replace one leaves it to its owner, who could have any code run by each write of a table

@@ -84,12 +84,8 @@ POSTGRESQL = Dialect(
         lease_arguments={"keepalives_idle": 1, "keepalives_interval": 1 / 3, "tcp_user_timeout": 2_000},
     ),
     ddl=Ddl(
-        transition_tables=True,
-        truncate_triggers=True,
         hides_virtual_columns=True,
         ddl_limits=("SET LOCAL lock_timeout = '{seconds}s'", ""),
-        declared_constants=True,
-        instead_of_triggers=True,
         partial_indexes=True,
         # The identity keeps numbers apart; a key would be one more index for every writer.
         log_has_key=False,
@@ -105,6 +101,8 @@ POSTGRESQL = Dialect(
         damage_codes=frozenset({"XX001", "XX002", "XX000", "58030", "58P01"}),
         denied_codes=frozenset({"42501"}),
         advice={"42710": NAME_IS_TAKEN},
+        # A table or a view; a function.
+        name_codes=frozenset({"42P01", "42883"}),
         # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is
         # tried again.
         refusals=(

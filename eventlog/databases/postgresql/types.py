@@ -18,6 +18,5 @@ its other types are text to a consumer.
 
 TYPES: Final = ColumnTypes(
     limits=ColumnLimits(exact_nan=True, nul=False, beyond=read_beyond),
-    # The migration makes the domain by itself, with its condition.
-    domain=lambda name, base, schema: postgresql.DOMAIN(name, base, schema=schema, create_type=False),
+    domain=postgresql.DOMAIN,
 )

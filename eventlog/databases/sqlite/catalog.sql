@@ -24,12 +24,10 @@ FROM /* triggers */event_log_trigger AS entered
 JOIN sqlite_master AS existing ON existing.type = 'trigger' AND existing.name = entered.name
 ORDER BY existing.name;
 
--- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and write to the log
+-- similar_triggers: triggers that look like ours: they are called so, and write to the log
 SELECT name AS trigger_name, NULL AS table_schema, tbl_name AS table_name FROM sqlite_master
 WHERE type = 'trigger' AND substr(name, 1, length(:prefix)) = :prefix AND instr(sql, :writes) > 0
-  AND name NOT IN (SELECT entered.name FROM /* triggers */event_log_trigger AS entered
-                   JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked)
-ORDER BY name LIMIT 100;
+ORDER BY name LIMIT :most;
 
 -- instead_of_triggers: how many triggers, not ours, do the writing of a view; the schema is of no account
 SELECT COUNT(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = :table

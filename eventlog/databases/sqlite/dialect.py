@@ -118,7 +118,6 @@ SQLITE = Dialect(
         url_options=_options,
     ),
     ddl=Ddl(
-        instead_of_triggers=True,
         partial_indexes=True,
         transactional_ddl=True,
         qualified_in_triggers=False,

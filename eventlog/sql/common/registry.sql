@@ -4,6 +4,9 @@
 -- home_schema: the schema of a table that is named without one
 'main';
 
+-- kept_schema: how the registry keeps the schema of a table
+/* schema */'main';
+
 -- schema_of_class: the schema of a class as it is named
 schema_name;
 

@@ -6,6 +6,8 @@ was restored where tables have other numbers, and a database has two logs.
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +29,7 @@ from eventlog.tracked.options import Style, TrackRequest, TriggerOptions
 from tests.hardening.registry.people import HIDDEN, documents
 from tests.integration.publishing import url_of
 from tests.support.logged import run
-from tests.support.servers import databases, postgres_binaries
+from tests.support.servers import absent, databases, postgres_binaries
 
 USR = "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(40), lname VARCHAR(40), secret VARCHAR(40))"
 ROW = f"INSERT INTO usr (idu, fname, secret) VALUES (1, 'Ann', '{HIDDEN}')"
@@ -267,3 +269,58 @@ def test_a_restored_dump_whose_number_is_another_tables_now(restored: tuple[Engi
     assert named(found, "eventlog track") or named(found, "eventlog upgrade"), found
     run(after, CHANGE, f"INSERT INTO grp VALUES (1, 'all', '{HIDDEN}')")
     assert HIDDEN not in documents(config(after, tmp_path / "out"))
+
+
+@pytest.fixture(params=["the same account", "another account"])
+def copied(request: pytest.FixtureRequest, mariadb: Engine, tmp_path: Path) -> Iterator[tuple[Engine, Engine]]:
+    """A database and its dump, which somebody has restored beside it, perhaps without the accounts of its triggers."""
+    if shutil.which("mariadb-dump") is None:
+        absent("mariadb", "mariadb-dump is not on this machine")
+    run(mariadb, USR, "CREATE TABLE grp (idg INTEGER PRIMARY KEY, note VARCHAR(40), secret VARCHAR(40))")
+    install(mariadb)
+    track(mariadb, ["usr"], TrackRequest(style=Style.IMAGE, exclude=("secret",)))
+    track(mariadb, ["grp"], TriggerOptions(exclude=("secret",)))
+    run(mariadb, ROW)
+    place = ("-h", str(mariadb.url.host), "-P", str(mariadb.url.port), "--protocol=tcp")
+    dump = ["mariadb-dump", *place, "-u", str(mariadb.url.username), str(mariadb.url.database)]
+    told = subprocess.run(dump, check=True, capture_output=True, text=True).stdout
+    url = mariadb.url.set(database=f"{mariadb.url.database}_copy")
+    run(mariadb, f"CREATE DATABASE {url.database}")
+    if request.param == "another account":
+        url = url.set(username="copier")
+        run(mariadb, "CREATE USER copier@'%'", f"GRANT ALL ON {url.database}.* TO copier@'%'")
+        told = re.sub(r"DEFINER=\S+@[^ *]+", "", told)
+    restore = ["mariadb", *place, "-u", str(url.username), str(url.database)]
+    subprocess.run(restore, check=True, capture_output=True, text=True, input=told)
+    engine = create_engine(url)
+    yield mariadb, engine
+    engine.dispose()
+    run(mariadb, f"DROP DATABASE {url.database}", "DROP USER IF EXISTS copier@'%'")
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_dump_that_is_restored_beside_its_original_has_nothing_to_do_with_it(
+    copied: tuple[Engine, Engine], tmp_path: Path, *, gone: bool
+) -> None:
+    """It reads no row of the original, which may be gone, and touches none of its triggers."""
+    before, after = copied
+    is_ours = after.url.username == before.url.username
+    if gone:
+        run(before, "DROP TABLE usr", "DROP TABLE grp")
+    else:
+        run(before, "UPDATE usr SET fname = 'Original'")
+    assert {str(state.state) for state in trigger_states(after)} == {"CURRENT" if is_ours else "OUTDATED"}
+    found = [point for point in points(after, tmp_path) if point.name == "triggers"]
+    assert is_ours == (found == [])
+    assert is_ours or named(found, "eventlog track usr"), found
+    run(after, CHANGE, f"INSERT INTO grp VALUES (1, 'all', '{HIDDEN}')")
+    published = documents(config(after, tmp_path / "out"))
+    assert ("Eve" in published, "Original" in published, HIDDEN in published) == (True, False, False)
+    assert ask(after, "SELECT DISTINCT status FROM event_log") == [("S",)]
+    track(after, ["usr"])
+    track(after, ["grp"])
+    assert {str(state.state) for state in trigger_states(after)} == {"CURRENT"}
+    run(after, "UPDATE usr SET fname = 'Joe'")
+    assert "Joe" in documents(config(after, tmp_path / "out"))
+    untrack(after, ["usr"])
+    assert gone or {str(state.state) for state in trigger_states(before)} == {"CURRENT"}

@@ -20,8 +20,9 @@ from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track, trigger_states
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.core.errors import InstallError
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.tracked.options import TrackRequest
+from eventlog.tracked.options import Style, TrackRequest
 from eventlog.tracked.stamp import read_stamp
 from tests.hardening.registry.accounts import CHANGE, ROW, USR, Accounts, accounts_on
 from tests.hardening.registry.people import HIDDEN, documents
@@ -143,6 +144,54 @@ def test_a_superuser_untracks_without_touching_a_strangers_trigger(accounts: Acc
     assert exit_code(["untrack", "usr", "--yes", "--database", url]) == 0
     left = accounts.ask("SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE()")
     assert left == [("event_log_mine_insert",)]
+
+
+TRIGGERS = "SELECT trigger_name, definer FROM information_schema.triggers WHERE trigger_schema = DATABASE()"
+
+
+@pytest.fixture
+def taker(accounts: Accounts) -> Engine:
+    """The stranger, who makes triggers on the tracked table too."""
+    stranger = accounts.engines["stranger"]
+    run(accounts.admin, f"GRANT SELECT, INSERT, UPDATE, DELETE, TRIGGER ON usr TO '{stranger.url.username}'")
+    return stranger
+
+
+@pytest.mark.parametrize("name", ["event_log_usr_insert", "event_log_usr_insert_tried"])
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_strangers_trigger_with_a_name_of_ours_is_not_dropped(
+    accounts: Accounts, taker: Engine, name: str, writes: bool
+) -> None:
+    """Neither one that the registry names, nor that under which a new one is tried, whatever it does."""
+    body = "INSERT INTO event_log (table_key) VALUES ('a=1')" if writes else "SET @seen = 1"
+    run(taker, "DROP TRIGGER event_log_usr_insert", f"CREATE TRIGGER {name} AFTER INSERT ON usr FOR EACH ROW {body}")
+    for engine in (accounts.engines["installer"], accounts.admin):
+        with pytest.raises(InstallError, match=f"{name} on usr belongs to {taker.url.username}@%") as refused:
+            track(engine, ["usr"], TrackRequest(style=Style.FIELD))
+        assert "Drop what has that name" in str(refused.value.hint)
+    found = dict(accounts.ask(TRIGGERS))
+    assert found[name] == f"{taker.url.username}@%"
+    assert len(found) == 3, "of ours none was taken off"
+    run(taker, f"DROP TRIGGER {name}")
+    assert {str(state.state) for state in track(accounts.engines["installer"], ["usr"])} == {"CURRENT"}
+
+
+def test_our_trigger_that_came_to_another_account_is_made_again(accounts: Accounts, taker: Engine) -> None:
+    """A dump that another account restores gives it the triggers: their text says that they are ours."""
+    [(sql,)] = accounts.ask(
+        "SELECT action_statement FROM information_schema.triggers WHERE trigger_name = 'event_log_usr_insert'"
+    )
+    run(taker, "DROP TRIGGER event_log_usr_insert")
+    with taker.begin() as connection:
+        connection.exec_driver_sql("SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES'")
+        connection.exec_driver_sql(
+            f"CREATE TRIGGER event_log_usr_insert AFTER INSERT ON usr FOR EACH ROW {sql}".replace("%", "%%")
+        )
+    installer = accounts.engines["installer"]
+    states = {state.name: str(state.state) for state in trigger_states(installer)}
+    assert states["event_log_usr_insert"] == "OUTDATED"
+    assert {str(state.state) for state in track(installer, ["usr"])} == {"CURRENT"}
+    assert {definer for _, definer in accounts.ask(TRIGGERS)} == {f"{installer.url.username}@%"}
 
 
 def test_the_publisher_writes_marks_and_track_keeps_what_the_owner_of_the_log_said(accounts: Accounts) -> None:

@@ -89,5 +89,6 @@ def test_a_missing_right_is_called_so_and_who_mends_it_is_named() -> None:
     assert str(said).startswith(
         "A right is missing: permission denied for schema log. `eventlog rights` grants what each role"
     )
-    other = in_words(ProgrammingError("SELECT", {}, psycopg.errors.UndefinedTable("no such table")), "It fails")
-    assert str(other) == "It fails: no such table."
+    gone = psycopg.errors.UndefinedTable('relation "app.usr" does not exist')
+    other = in_words(ProgrammingError("SELECT", {}, gone), "It fails")
+    assert str(other) == 'It fails: relation "app.usr" does not exist.'

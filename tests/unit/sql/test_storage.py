@@ -31,7 +31,7 @@ def test_a_database_without_such_storage_refuses_it(storage: Storage) -> None:
 
 def test_every_table_key_and_index_lies_where_it_was_asked_for() -> None:
     script = install_sql("oracle://", storage=Storage(tablespace="log_data"))
-    made = re.findall(r"CREATE (?:TABLE|INDEX) .*?(?=';$)", script, flags=re.MULTILINE | re.DOTALL)
+    made = re.findall(r"CREATE (?:TABLE|(?:UNIQUE )?INDEX) .*?(?=';$)", script, flags=re.MULTILINE | re.DOTALL)
     assert len(made) > 10
     assert [one for one in made if "TABLESPACE log_data" not in one] == []
     assert [one for one in made if one.count("PRIMARY KEY") > one.count("USING INDEX TABLESPACE log_data")] == []

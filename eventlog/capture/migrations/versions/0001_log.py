@@ -6,15 +6,17 @@ broken off.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import sqlalchemy as sa
 from alembic import context, op
-from sqlalchemy.schema import CreateIndex, CreateSequence, CreateTable, DropSequence, DropTable
+from sqlalchemy.schema import CreateSequence, CreateTable, DropSequence
 
-from eventlog.capture.install import MADE, SEQUENCE, TABLESPACE, recall_log
+from eventlog.capture.install import SEQUENCE, TABLESPACE, recall_log
 from eventlog.capture.log_tables import companion_tables, log_domains, log_sequence, log_table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
-from eventlog.tracked.registry import ADOPTED
+from eventlog.tracked.registry import MADE
 
 revision = "0001"
 down_revision = None
@@ -27,13 +29,15 @@ def upgrade() -> None:
     _make(setup)
     known = recall_log(names)
     # It is ours if a note said so before it was made, and else somebody's own.
-    adopted = MADE not in known and _is_there(names.table, names.schema)
-    _note(names, setup, known, adopted=adopted)
-    if not adopted:
+    is_ours = MADE in known or not _is_there(names.table, names.schema)
+    # A log of somebody else's has no sequence of ours.
+    own = {SEQUENCE: names.sequence, MADE: names.table} if is_ours else {}
+    _note(setup, known, own | {TABLESPACE: context.config.attributes["storage"].tablespace})
+    if is_ours:
         log = log_table(names, dialect, context.config.attributes["order"])
         if not _is_there(names.table, names.schema):
             for domain in log_domains(names, dialect).values():
-                op.execute(domain)
+                domain.create(op.get_bind(), checkfirst=False)
             if names.sequence:
                 op.execute(CreateSequence(log_sequence(names.sequence, names, dialect)))
         _make(log)
@@ -43,19 +47,19 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     names: LogNames = context.config.attributes["names"]
-    dialect = dialect_of(op.get_bind())
-    known = recall_log(names)
+    bind, asks = op.get_bind(), not context.is_offline_mode()
+    dialect, known = dialect_of(bind), recall_log(names)
     setup, *others = companion_tables(names, dialect).tables.values()
     for table in others:
-        _drop(table)
-    if ADOPTED not in known:
-        _drop(log_table(names, dialect))
+        table.drop(bind, checkfirst=asks)
+    if MADE in known:
+        log_table(names, dialect).drop(bind, checkfirst=asks)
         # After the table, whose columns have their types.
-        for domain in log_domains(names, dialect):
-            op.execute(f"DROP DOMAIN IF EXISTS {domain}")
+        for domain in log_domains(names, dialect).values():
+            domain.drop(bind, checkfirst=asks)
     if SEQUENCE in known:
         op.execute(DropSequence(log_sequence(known[SEQUENCE], names, dialect)))
-    _drop(setup)
+    setup.drop(bind, checkfirst=asks)
 
 
 def _is_there(table: str, schema: str | None) -> bool:
@@ -65,32 +69,15 @@ def _is_there(table: str, schema: str | None) -> bool:
 
 def _make(table: sa.Table) -> None:
     """Create the missing parts of a table and its indexes."""
-    present = set[str | None]()
-    if _is_there(table.name, table.schema):
-        indexes = sa.inspect(op.get_bind()).get_indexes(table.name, schema=table.schema)
-        present = {index["name"] for index in indexes}
-    else:
+    is_there = _is_there(table.name, table.schema)
+    if not is_there:
         op.execute(CreateTable(table))
     for index in sorted(table.indexes, key=lambda one: str(one.name)):
-        if index.name not in present:
-            op.execute(CreateIndex(index))
+        index.create(op.get_bind(), checkfirst=is_there)
 
 
-def _drop(table: sa.Table) -> None:
-    if context.is_offline_mode() or _is_there(table.name, table.schema):
-        op.execute(DropTable(table))
-
-
-def _note(names: LogNames, setup: sa.Table, known: dict[str, str], *, adopted: bool) -> None:
+def _note(setup: sa.Table, known: Mapping[str, str], wanted: Mapping[str, str | None]) -> None:
     """Note the log's owner and installation options; keep notes already there."""
-    wanted: dict[str, str | None] = {}
-    if adopted:
-        wanted[ADOPTED] = names.table
-    else:
-        wanted[SEQUENCE] = names.sequence
-        # A script makes a log that was not there, and can be run again by itself.
-        wanted[MADE] = None if context.is_offline_mode() else names.table
-    wanted[TABLESPACE] = context.config.attributes["storage"].tablespace
     missing = [{"name": name, "value": value} for name, value in wanted.items() if value and name not in known]
     if missing:
         op.bulk_insert(setup, missing)
