@@ -345,7 +345,8 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
         """Return the number of its event, or lowest-highest. Unique: an event is in one change only."""
         positions = self.positions
         if len(positions) == 1:
-            return format_position(positions[0])
+            position = positions[0]
+            return str(position[0]) if len(position) == 1 else format_position(position)
         ordered = sorted(positions) if len(positions) < FEW_NUMBERS else (min(positions), max(positions))
         low, high = ordered[0], ordered[-1]
         if len(low) == 1 == len(high):

@@ -283,8 +283,12 @@ def _write_parts(
         piece: list[Any] = []
         made.pieces.append(piece)
         items = writer.write(catalog, own)
-        if reader is not None and (Refusal in map(type, items) or output.refuses_objects):
+        any_refused = Refusal in map(type, items)
+        if reader is not None and (any_refused or output.refuses_objects):
             items = _write_whole(output, writer, catalog, own, items, reader)
+        elif refuses is None and not any_refused:
+            piece += items
+            continue
         for item in items:
             # What a format cannot express, or the target does not take, is refused with the reason.
             refused = item if isinstance(item, Refusal) else None

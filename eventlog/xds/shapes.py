@@ -144,7 +144,7 @@ class SymbolicTemplates(Templates):
 
     def __missing__(self, key: tuple[str | None, str]) -> Template:
         real = self._real[key]
-        made = self[key] = replace(real, fields=SymbolicFields(real.fields))
+        made = self[key] = replace(real, fields=SymbolicFields(real.fields), forms=None)
         return made
 
 
@@ -237,7 +237,7 @@ class Shapes:
         piece.bits = 1 << piece.likeness | 1 << COLUMN_BITS + place
 
     def _write(self, change: Change) -> str:
-        return element(replace(change, row=replace(change.row, key=KEY)), ID, self._symbolic)
+        return element(replace(change, row=replace(change.row, key=KEY)), change.edits, ID, self._symbolic)
 
     def part(
         self, objects: Sequence[int], codes: Sequence[int], pieces: Sequence[RowPiece]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import islice
@@ -24,12 +24,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, ExpressionError, value_shown
-from eventlog.core.model import Change, Document, Edit, Edits, ImageEdits, Op, Position, Refusal
+from eventlog.core.model import CellOrAbsent, Change, Document, Edit, Edits, ImageEdits, Op, Position, Refusal
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, OnValue, Writer, Written, encode
 from eventlog.core.table_names import read_name
 from eventlog.core.who import who_fields
 from eventlog.version import VERSION
+from eventlog.xds.row_forms import RowForms
 from eventlog.xds.values import (
     Field,
     Fields,
@@ -90,28 +91,28 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes each change as it stands in a document, or says why XDS cannot express it."""
-        templates = _templates(catalog, self.settings())
+        templates, who = _templates(catalog, self.settings()), self.who
 
         def write_change(change: Change) -> Written:
             event_id = change.event_id
-            text = element(change, event_id, templates, who=self.who)
+            text = element(change, change.edits, event_id, templates, who=who)
             return Written(event_id, change.positions, text, change.route)
 
         def write(changes: Iterable[Change]) -> Iterator[Written | Refusal]:
             for change in changes:
-                if change.whole:
-                    # An image of a stream has all columns, also those that did not change.
-                    edited = without_unchanged(change)
-                    if edited is None:
-                        continue
-                    change = edited  # noqa: PLW2901  # what is left of it
+                edits = change.edits
+                # An image has all columns, also those that did not change.
+                if change.whole and change.op is Op.MODIFY and not (edits := find_changed(edits)):
+                    continue
+                event_id = change.event_id
                 try:
-                    yield write_change(change)
+                    text = element(change, edits, event_id, templates, who=who)
+                    yield Written(event_id, change.positions, text, change.route)
                 except ExpressionError as error:
                     from eventlog.on_value import write_otherwise  # most publishers never see such a value
 
-                    sayer = templates.sayer(change, self.time_syntax)
-                    refusal, instead = write_otherwise(change, error, sayer, self.on_value, write_change)
+                    sayer, edited = templates.sayer(change, self.time_syntax), replace(change, edits=edits)
+                    refusal, instead = write_otherwise(edited, error, sayer, self.on_value, write_change)
                     yield refusal
                     if instead is not None:
                         yield instead
@@ -128,12 +129,8 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
             # must rise, such an id goes on from the last one instead.
             if self.rising:
                 identity = after = rising_id(identity, after)
-            pieces, covers = [opening], dict[str, tuple[Position, ...]]()
-            for change in batch:
-                pieces.append(change.text)
-                covers[change.event_id] = change.positions
-            pieces.append(closing)
-            body = "".join(pieces).encode()
+            covers = dict(map(_event, batch))
+            body = "".join([opening, *map(_text, batch), closing]).encode()
             yield Document(id=identity, body=body, covers=covers, route=batch[0].route)
 
     def encode(
@@ -152,7 +149,8 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     def fragment(self, change: Change, catalog: Catalog | None = None) -> str:
         """Write the element of one change without its document; raise ExpressionError where XDS has none."""
         # Cut out of its document, it begins at the first column.
-        return element(change, change.event_id, _templates(catalog, self.settings("")), who=self.who)
+        templates = _templates(catalog, self.settings(""))
+        return element(change, change.edits, change.event_id, templates, who=self.who)
 
     def settings(self, indent: str | None = None) -> Settings:
         """Return what elements depend on; `indent` is before each, as deep as a document has them if not said."""
@@ -182,6 +180,9 @@ def _envelope(instance: str) -> str:
     )
 
 
+_event, _text, _route = attrgetter("event_id", "positions"), attrgetter("text"), attrgetter("route")
+
+
 def _batches(written: Iterable[Written], size: int | None) -> Iterator[list[Written]]:
     """Yield batches of at most so many changes of one place; without a size, all of them."""
     if size is None:
@@ -192,10 +193,10 @@ def _batches(written: Iterable[Written], size: int | None) -> Iterator[list[Writ
     changes = iter(written)
     left: list[Written] = []
     while batch := [*left, *islice(changes, size - len(left))]:
-        end = 1
+        end = len(batch)
         # A document goes to one place, so a change for another one waits for the next document.
-        while end < len(batch) and batch[end].route == batch[0].route:
-            end += 1
+        if len({*map(_route, batch)}) > 1:
+            end = next(place for place, change in enumerate(batch) if change.route != batch[0].route)
         left = batch[end:]
         yield batch[:end]
 
@@ -204,14 +205,17 @@ def without_unchanged(change: Change) -> Change | None:
     """Drop unchanged columns from the images of a row; return None when nothing changed."""
     if change.op is not Op.MODIFY:
         return change
-    edits = change.edits
-    if isinstance(edits, ImageEdits):
-        edits = edits.changed()
-    else:
-        edits = tuple([edit for edit in edits if edit.old != edit.new])
+    edits = find_changed(change.edits)
     if not edits:
         return None
     return replace(change, edits=edits)
+
+
+def find_changed(edits: Edits) -> tuple[Edit, ...]:
+    """Return the edits of a modify of which the values differ."""
+    if isinstance(edits, ImageEdits):
+        return edits.changed()
+    return tuple([edit for edit in edits if edit.old != edit.new])
 
 
 def document_id(position: Position) -> str:
@@ -246,6 +250,8 @@ class Template(Struct, frozen=True, kw_only=True):
     """What one table's changes are written with."""
 
     fields: Fields
+    forms: RowForms | None
+    """None where what is written in the place of values depends on more than the columns."""
     frames: dict[Op, Frame]
 
 
@@ -309,18 +315,21 @@ def template(schema: str | None, name: str, catalog: Catalog | None, settings: S
             to_key, closing = '"><association>', f"</{op.value}>\n"
         opening = f'{indent}<{op.value} class-name="{class_name}" event-id="'
         frames[op] = Frame(opening=opening, to_key=to_key, after_key=after_key, closing=closing)
-    return Template(fields=Fields(table, catalog, settings), frames=frames)
+    fields = Fields(table, catalog, settings)
+    return Template(fields=fields, forms=RowForms(fields), frames=frames)
 
 
 RESET = "<remove-all-values/>"
 
-Attributes = Callable[[Edits, Fields], str]
+Attributes = Callable[[Edits, Fields, RowForms | None], str]
 
 
-def element(change: Change, event_id: str, templates: Templates, *, who: bool = False) -> str:
-    """Write the element, in lines that end in a newline; raise ExpressionError where XDS has none."""
-    schema, table, key = change.row.schema, change.row.table, change.row.key
-    template = templates[schema, table]
+def element(change: Change, edits: Edits, event_id: str, templates: Templates, *, who: bool = False) -> str:
+    """Write the element of a change with these edits, in lines that end in a newline; raise ExpressionError where
+    XDS has none.
+    """
+    row = change.row
+    key, template = row.key, templates[row.schema, row.table]
     frame = template.frames.get(change.op)
     if frame is None:
         problem = "XDS has no word for emptying a table"
@@ -328,17 +337,19 @@ def element(change: Change, event_id: str, templates: Templates, *, who: bool = 
     # Of the log's own changes the key is known always; a stream's table may have none.
     if change.whole and not key:
         raise ExpressionError("its key is unknown, and XDS names every object by its key")
-    attributes = _WRITERS[change.op](change.edits, template.fields.calling(change.called))
+    fields, forms = template.fields, template.forms
+    if change.called:
+        fields, forms = fields.calling(change.called), None
+    attributes = _WRITERS[change.op](edits, fields, forms)
     # Few keys have a character that XML must escape.
     if special(key) is not None:
         try:
             key = escape(key)
         except ExpressionError as error:
             raise ExpressionError(f"the key: {error}") from error
-    before_key = f"{frame.opening}{event_id}{frame.to_key}"
     if who:
         attributes += write_who(change, templates.indent)
-    return f"{before_key}{key}{frame.after_key}{attributes}{frame.closing}"
+    return f"{frame.opening}{event_id}{frame.to_key}{key}{frame.after_key}{attributes}{frame.closing}"
 
 
 def write_who(change: Change, indent: str) -> str:
@@ -351,15 +362,19 @@ def write_who(change: Change, indent: str) -> str:
     return f"{line}<operation-data><who{facts}/></operation-data>"
 
 
-_named = attrgetter("column", "new")
-
-
-def _add_attributes(edits: Edits, fields: Fields) -> str:
+def _add_attributes(edits: Edits, fields: Fields, forms: RowForms | None) -> str:
     """Write the `<add-attr>` elements; leave out attributes without a value."""
-    pieces: dict[str, str] = {}
+    news: Sequence[CellOrAbsent]
     # An image need not have its edits made for this.
-    named = zip(edits.names, edits.after or (), strict=True) if isinstance(edits, ImageEdits) else map(_named, edits)
-    for column, new in named:
+    if isinstance(edits, ImageEdits):
+        names, news = edits.names, edits.after or ()
+    else:
+        names, news = tuple([edit.column for edit in edits]), [edit.new for edit in edits]
+    # Nearly every row has values in the columns in which one before it had some.
+    if forms is not None and (row := forms.write(names, news)) is not None:
+        return row
+    pieces: dict[str, str] = {}
+    for column, new in zip(names, news, strict=True):
         field = fields[column]
         # Nearly every value: plain text, in which nothing has to be escaped.
         if type(new) is str and field.odd(new) is None:
@@ -378,7 +393,7 @@ def _add_attributes(edits: Edits, fields: Fields) -> str:
     return "".join(together)
 
 
-def _modify_attributes(edits: Edits, fields: Fields) -> str:
+def _modify_attributes(edits: Edits, fields: Fields, _forms: RowForms | None) -> str:
     """Write the `<modify-attr>` elements; leave out edits that express nothing."""
     pieces: dict[str, str] = {}
     for edit in edits:
@@ -461,7 +476,7 @@ def _remaining(edits: Iterable[Edit], field: Field) -> Iterable[str]:
     return listed.values()
 
 
-def _delete_attributes(_edits: Edits, _fields: Fields) -> str:
+def _delete_attributes(_edits: Edits, _fields: Fields, _forms: RowForms | None) -> str:
     """Write nothing: a delete has no attributes."""
     return ""
 

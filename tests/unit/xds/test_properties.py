@@ -71,6 +71,16 @@ def test_the_text_is_what_lxml_would_write(settings: XdsFormat, change: Change, 
     assert text == as_tree(TreeWriter(settings, catalog), change)
 
 
+@given(formats, changes(fit=True), catalogs)
+def test_a_row_of_columns_that_came_before_is_written_as_the_first(
+    settings: XdsFormat, change: Change, catalog: Catalog | None
+) -> None:
+    """What stands between the values is made once for a set of columns, and used when they come again."""
+    added = replace(change, op=Op.ADD)
+    again = {as_text(settings, added, catalog) for _ in range(3)}
+    assert again == {as_tree(TreeWriter(settings, catalog), added)}
+
+
 @shares(documents=0.1)
 @given(formats, many(fit=False), catalogs)
 def test_a_repeated_batch_gives_the_same_documents(
