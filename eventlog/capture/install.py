@@ -97,7 +97,7 @@ def _refuse_taken(connection: Connection, names: LogNames) -> None:
 def is_adopted(engine: Engine, names: LogNames | None = None) -> bool:
     """Return True if somebody else made the log's table, and only the tables beside it are eventlog's."""
     with engine.connect() as connection:
-        return ADOPTED in _setup(connection, place_log(connection, names or LogNames()))
+        return MADE not in read_setup(connection, place_log(connection, names or LogNames()))
 
 
 def find_other_owner(engine: Engine, names: LogNames | None = None) -> str | None:
