@@ -133,7 +133,7 @@ class LocalEngine:
         """Scatter rows and snapshot over partitions of whole objects, and decide each."""
         rows = tuple(unit.file for unit in self._scattered)
         numbers = [unit.numbers for unit in self._scattered]
-        boundaries, outcome_boundaries = find_boundaries(numbers), find_boundaries(numbers, by_size=False)
+        boundaries, outcome_boundaries = find_boundaries(numbers)
         # Another name: what is kept of a task is found by it, and these are other tasks.
         name = "again" if conflicts else "bucket"
         tasks = [

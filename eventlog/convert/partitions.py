@@ -246,13 +246,12 @@ def sample(positions: pa.Array) -> list[int]:
     return [value.as_py() for value in known.take(pa.array(sampled, pa.int64()))]
 
 
-def ranges(sampled: Iterable[int], count: int) -> tuple[int, ...]:
-    """Choose boundaries of up to `count` ranges of equally many rows: k is below boundary k.
+def ranges(ordered: Sequence[int], count: int) -> tuple[int, ...]:
+    """Choose boundaries of up to `count` ranges of equally many rows by a sample in order: k is below boundary k.
 
     Positions at or above the last boundary are in the range after it. The output does not depend on
     boundaries.
     """
-    ordered = sorted(sampled)
     boundaries = set[int]()
     if ordered:
         boundaries = {ordered[len(ordered) * number // count] for number in range(1, count)}

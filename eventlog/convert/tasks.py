@@ -95,15 +95,11 @@ def may_conflict(units: Sequence[UnitNumbers]) -> bool:
     return any(highest >= next_lowest for (_, highest), (next_lowest, _) in pairwise(sorted(spans)))
 
 
-def find_boundaries(units: Sequence[UnitNumbers], *, by_size: bool = True) -> tuple[int, ...]:
-    """Choose where ranges begin that are each fit for memory; of outcomes, which have few bytes, by rows alone."""
-    sampled: list[int] = []
-    rows = size = 0
-    for unit in units:
-        sampled += unit.sampled
-        rows += unit.rows
-        size += unit.size * by_size
-    return ranges(sampled, range_count(rows, size))
+def find_boundaries(units: Sequence[UnitNumbers]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Choose where ranges begin that are each fit for memory: of changes, and of outcomes, which have few bytes."""
+    sampled = sorted(chain.from_iterable([unit.sampled for unit in units]))
+    rows, size = sum([unit.rows for unit in units]), sum([unit.size for unit in units])
+    return ranges(sampled, range_count(rows, size)), ranges(sampled, range_count(rows))
 
 
 def count_left(units: Iterable[UnitNumbers]) -> dict[str, int]:

@@ -12,7 +12,7 @@ import pickle  # only of tasks from our own driver, whose functions Spark pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -247,6 +247,10 @@ class _Buckets:
                     files.take(blob)
         self._tables = files.finished()
 
+    @cached_property
+    def _boundaries(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return find_boundaries(self._noted)
+
     @property
     def numbers(self) -> list[int]:
         """List the buckets with something to decide; the first is among them if it has notes."""
@@ -254,7 +258,7 @@ class _Buckets:
 
     def answer(self, number: int, work: BucketRules) -> BucketResult:
         """Decide a bucket, with changes and outcomes in files by ranges."""
-        cut = find_boundaries(self._noted)
+        cut, outcome_cut = self._boundaries
         task = Decide(
             # An attempt that Spark gave up may still write into its own file.
             name=f"bucket-{number:05d}-{uuid4().hex}",
@@ -264,7 +268,7 @@ class _Buckets:
             conflicts=(*work.conflicts, *self._conflicts(number)),
             snapshot=self._place_tables(),
             boundaries=cut,
-            outcome_boundaries=find_boundaries(self._noted, by_size=False),
+            outcome_boundaries=outcome_cut,
             folder=work.folder or str(self._folder),
         )
         bucket = guard_task(lambda task: decide(task, self._unpack_rows(number)), task)
