@@ -24,6 +24,7 @@ from eventlog.convert.settings import (
     StreamInput,
 )
 from eventlog.convert.targets import (
+    lake_of,
     refuse_target,
     refuse_unread_policies,
     steps_of_order,
@@ -35,6 +36,12 @@ from eventlog.core.schema import Catalog
 from eventlog.core.schema_file import catalog_from_json
 from eventlog.core.secrets import visible
 from eventlog.sql.clocks import DATABASE, clock_of
+
+SPARK_BYTES = 256_000_000
+"""Bytes of input from which on Spark is worth its start."""
+
+SPARK_ROWS = 5_000_000
+"""Rows of a database from which on it is."""
 
 
 def config_of(order: Order) -> Config:
@@ -87,6 +94,20 @@ def conversion_of(order: Order, config: Config) -> Conversion:
         transactions=transactions_of(order.target, config),
         who=reads_originators(config),
     )
+
+
+def is_worth_spark(order: Order, config: Config) -> bool:
+    """Return True if Spark should do it where it can: the options are for it, or the input is worth its start."""
+    if order.target.to_database is not None or lake_of(order.target, config) is not None:
+        return False
+    if order.engine.is_spark:
+        return True
+    # One process sends in the order of positions throughout, not by keys alone.
+    if order.target.kafka is not None:
+        return False
+    if isinstance(order.source, LogOrder):
+        return _count_rows(_log(order.source, config)) >= SPARK_ROWS
+    return _size(order) >= SPARK_BYTES
 
 
 def refuse_order(order: Order) -> None:
@@ -315,5 +336,37 @@ def _catalog_of_database(url: str, log: str, config: Config) -> Catalog:
     try:
         names = read_log_name(log)
         return with_definitions(engine, names, catalog_of(engine, names, config))
+    finally:
+        engine.dispose()
+
+
+def _size(order: Order) -> int:
+    from eventlog.convert.inputs import input_files
+
+    if isinstance(order.source, FilesOrder):
+        files = input_files(FilesInput(places=tuple(str(Path(word).absolute()) for word in order.inputs)))
+    else:
+        files = [Path(name) for pattern in order.inputs for name in _files_at(pattern)]
+    return sum(file.stat().st_size for file in files)
+
+
+def _count_rows(source: LogInput) -> int:
+    """Count the rows of a log to convert."""
+    from sqlalchemy import text
+
+    from eventlog.convert.reading import with_statuses
+    from eventlog.sql.access import in_text, transaction
+    from eventlog.sql.connect import connect
+    from eventlog.sql.dialect import dialect_of, log_holes, statement
+    from eventlog.sql.findlog import log_columns
+
+    engine = connect(source.url)
+    try:
+        names, dialect = log_columns(engine, source.names, source.columns), dialect_of(engine)
+        holes = log_holes(dialect, names)
+        chosen = with_statuses(dialect, holes, source.statuses)
+        count = statement(dialect, "chosen_count", **holes, chosen=chosen)
+        with transaction(engine, f"The event log {names.table}") as connection:
+            return int(connection.execute(text(in_text(count))).scalar_one())
     finally:
         engine.dispose()

@@ -117,8 +117,8 @@ engine_option = click.option(
     metavar="NAME",
     default="auto",
     show_default=True,
-    help="spark; local, or local[N] with N processes; auto: Spark for addresses and with --master or --conf, if it is "
-    "installed, else local.",
+    help="spark; local, or local[N] with N processes; auto: Spark for addresses, with --master or --conf, and for large "
+    "inputs, if it is installed, else local.",
 )
 on_spark = several(
     click.option("--master", metavar="URL", help="Spark's master (default: local[*])."),

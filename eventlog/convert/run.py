@@ -13,11 +13,10 @@ from msgspec.structs import asdict, replace
 
 from eventlog.cli.show import say, show_json, show_json_line
 from eventlog.cli.watching import watching
-from eventlog.convert.build import config_of, conversion_of
+from eventlog.convert.build import config_of, conversion_of, is_worth_spark
 from eventlog.convert.commit import SUCCESS, Destination, summary_from
 from eventlog.convert.identity import complete
 from eventlog.convert.orders import LogOrder, Order
-from eventlog.convert.targets import lake_of
 from eventlog.convert.work import ALONE, cores, end_server, foresee_workers, processes_share_locks, save_memory
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import SPARK, is_there, require_spark
@@ -303,25 +302,23 @@ def show(order: Order, summary: Summary) -> None:
 
 
 def uses_spark(order: Order, config: Config) -> bool:
-    """Return True if Spark does it: when it is asked for, or when words are for it and it can run."""
+    """Return True if Spark does it: when it is asked for, or when it is worth it and can run."""
     if order.places.stored or order.places.fetched:
         return False
     if order.places.addresses:
         return True
     if order.engine.engine != "auto":
         return order.engine.engine == "spark"
-    # On this machine alone the local engine takes less CPU, however much there is to do.
-    sends = order.target.to_database is not None or lake_of(order.target, config) is not None
-    if sends or not order.engine.is_spark or not all(map(is_there, SPARK)):
+    if not all(map(is_there, SPARK)):
         return False
     from eventlog_spark.java import find_java
 
-    # Nobody has asked for Spark by name, so without a Java the local engine does it, without a message.
+    # Nobody has asked for Spark, so without a Java the local engine does it, without a message.
     try:
         find_java(os.environ)
     except ConfigError:
         return False
-    return True
+    return is_worth_spark(order, config)
 
 
 def _cluster(order: Order) -> Cluster:

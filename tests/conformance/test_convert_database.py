@@ -14,9 +14,12 @@ from eventlog.capture.install import install
 from eventlog.capture.track import track
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, SourceConfig
+from eventlog.convert import build, command
+from eventlog.convert.build import config_of, is_worth_spark
 from eventlog.convert.commit import UNMARKED
 from eventlog.convert.local import convert
 from eventlog.convert.marks import can_be_marked, marking
+from eventlog.convert.orders import order_of
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogInput, SnapshotRows
 from eventlog.core.errors import OK, InstallError, UsageError
 from eventlog.core.rules import Options
@@ -201,6 +204,20 @@ def write_table(engine: Engine, table: str, path: Path) -> None:
             return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
         path.write_text("".join(json.dumps(row, default=plain) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("statuses, worth", [(None, False), ("X", True), ("NX", True), ("E", False)])
+def test_a_database_is_for_spark_from_so_many_rows_on(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, statuses: str | None, worth: bool
+) -> None:
+    log = installed(engine)
+    log.write_all(range(1, 6))
+    log.run("UPDATE event_log SET status = 'X' WHERE record_id > 1")
+    monkeypatch.setattr(build, "SPARK_ROWS", 4)
+    said = [engine.url.render_as_string(hide_password=False), "--out", "documents"]
+    said += [] if statuses is None else ["--status", statuses]
+    order = order_of("database", command.database.make_context("database", said).params)
+    assert is_worth_spark(order, config_of(order)) is worth
 
 
 @pytest.mark.parametrize("style", list(Style))

@@ -13,11 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.config.settings import Config
 from eventlog.convert import local
-from eventlog.convert.command import files
-from eventlog.convert.orders import order_of
-from eventlog.convert.run import uses_spark
 from eventlog.core.schema_file import catalog_to_json
 from tests.spark.inputs import Row, order, output, write_rows
 from tests.spark.processes import JAVA_OPTIONS, kill_workers
@@ -69,26 +65,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     with standalone(tmp_path_factory.mktemp("cluster")) as started:
         yield started
-
-
-@pytest.mark.parametrize(
-    "words, is_spark",
-    [
-        ([], False),
-        (["--master", "local[2]"], True),
-        (["--conf", "spark.log.level=WARN"], True),
-        (["--conf", "spark.log.level=WARN", "--to", "messages", "--kafka", "broker:9092"], True),
-    ],
-)
-@pytest.mark.usefixtures("java")
-def test_auto_is_spark_where_words_are_for_it_however_large_the_input(
-    tmp_path: Path, words: list[str], is_spark: bool
-) -> None:
-    rows = tmp_path / "rows.jsonl"
-    with rows.open("wb") as file:
-        file.truncate(1 << 30)
-    given = files.make_context("files", [str(rows), "--out", str(tmp_path / "out"), *words]).params
-    assert uses_spark(order_of("files", given), Config()) is is_spark
 
 
 def command(
