@@ -190,7 +190,7 @@ FAULTS = [
     JournalFault(
         "retried rows are over",
         TARGET,
-        "for record, outcome in sorted(judged.again.items()):",
+        "for record, outcome in sorted(again.items()):",
         "for record, outcome in ():",
     ),
     JournalFault("retried rows have no time", TARGET, "due = now + self._journal.delay(sent.attempts + 1)", "due = 0"),
