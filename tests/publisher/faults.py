@@ -88,7 +88,7 @@ FAULTS = [
     JournalFault(
         "finished although parked elsewhere",
         WRITING,
-        "        if memory.any_parked and memory.outputs.keys() - {name}:\n",
+        "        if memory.any_parked and final and memory.outputs.keys() - {name}:\n",
         "        if False:\n",
     ),
     JournalFault(
