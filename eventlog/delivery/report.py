@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from msgspec import Struct
 
@@ -54,13 +55,14 @@ class Report(Struct, frozen=True, kw_only=True):
 
     def join(self, other: Report) -> Report:
         """Join it with the report of another turn."""
+        later = min(inf if self.later is None else self.later, inf if other.later is None else other.later)
         return Report(
             events=self.events + other.events,
             changes=self.changes + other.changes,
             documents=self.documents + other.documents,
             statuses=Counter(self.statuses) + Counter(other.statuses),
             tables=Counter(self.tables) + Counter(other.tables),
-            later=min((later for later in (self.later, other.later) if later is not None), default=None),
+            later=None if later == inf else later,
             loopback=self.loopback + other.loopback,
             unread={**self.unread, **other.unread},
             readable=[*self.readable, *other.readable],

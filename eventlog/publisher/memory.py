@@ -45,10 +45,6 @@ class Sealed(Struct, frozen=True):
     more: bool = True
     """Whether others may have waited behind them."""
 
-    def join(self, later: Sealed) -> Sealed:
-        """Join both to one with events to be read again."""
-        return Sealed(self.records | later.records, self.weight + later.weight)
-
 
 class Stamp(NamedTuple):
     """What memory depends on: the mark `holding`, how many doubts there were, and the token of the lock of who writes."""

@@ -131,7 +131,8 @@ class JournalTransaction(View, frozen=True):
         # conversion has done: an output that comes later would get it.
         former = max(memory.batches, default=0)
         if former and former not in memory.converted and self._may_grow(former, name):
-            joined = memory.batches[former].join(sealed)
+            known = memory.batches[former]
+            joined = Sealed(known.records | sealed.records, known.weight + sealed.weight)  # its events are read again
             if len(joined.records) <= MERGED_ROWS and joined.weight <= self.settings.share:
                 self.execute("batch_drop", [{"id": former}])
                 del memory.batches[former]
@@ -268,7 +269,7 @@ class JournalTransaction(View, frozen=True):
             for number, batch in memory.batches.items():
                 if number > first:
                     final -= batch.records
-        if final and memory.any_parked and memory.outputs.keys() - {name}:
+        if memory.any_parked and final and memory.outputs.keys() - {name}:
             but = name if name in memory.outputs else "-"
             final -= self.numbers("parked_elsewhere", output=but, ids=id_list([*final]))
         if outcomes and (others := over - final):

@@ -88,7 +88,7 @@ FAULTS = [
     JournalFault(
         "finished although parked elsewhere",
         WRITING,
-        "        if memory.any_parked and memory.outputs.keys() - {name}:\n",
+        "        if memory.any_parked and final and memory.outputs.keys() - {name}:\n",
         "        if False:\n",
     ),
     JournalFault(
@@ -190,7 +190,7 @@ FAULTS = [
     JournalFault(
         "retried rows are over",
         TARGET,
-        "for record, outcome in sorted(judged.again.items()):",
+        "for record, outcome in sorted(again.items()):",
         "for record, outcome in ():",
     ),
     JournalFault("retried rows have no time", TARGET, "due = now + self._journal.delay(sent.attempts + 1)", "due = 0"),
