@@ -65,15 +65,15 @@ class TriggerState(Struct, frozen=True, kw_only=True):
         return write_name(self.schema if read_name(self.owner)[0] else None, self.table)
 
 
-MOST_SIMILAR: Final = 100
-"""Triggers that are listed for looking like ours."""
+MOST_SIMILAR_ROWS: Final = 100
+"""Rows of the list of triggers that look like ours."""
 
 
 def similar_triggers(connection: Connection, names: LogNames, ours: Sequence[Installed]) -> list[TriggerState]:
     """Find triggers similar to ours but missing from the registry."""
     dialect, known = dialect_of(connection), {(own.schema, own.table, own.name) for own in ours}
     asked = {
-        "most": MOST_SIMILAR + len(known),
+        "most": MOST_SIMILAR_ROWS + len(known),
         "prefix": f"{names.table}_",
         "writes": f"INSERT INTO {dialect.qualify(names.schema, names.table)} (",
     }

@@ -52,12 +52,13 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         message = f"No trigger of eventlog that the connected user can see writes to {names.table}."
         yield warning("triggers", message, "If nobody else fills it, `eventlog track TABLE` makes some.")
     others = [trigger for trigger in triggers if trigger.state is not TriggerCondition.CURRENT]
+    kept = {trigger.owner for trigger in triggers if trigger.state is not TriggerCondition.STRAY}
     for trigger in others:
         message = f"The trigger {trigger.name} on {trigger.table} is {trigger.state}"
         if trigger.note:
             message += f": {trigger.note}"
         if trigger.entered:
-            mend = f"Run `{write_remedy(trigger, asked[trigger.owner])}`."
+            mend = f"Run `{write_remedy(trigger, asked[trigger.owner], is_kept=trigger.owner in kept)}`."
         else:
             mend = "Drop it if nobody needs it: eventlog touches only what its registry names."
         point = warning("triggers", f"{message}.", mend)
@@ -124,9 +125,12 @@ def not_followed(log: Log) -> dict[str, str]:
     return value_of(noted, dict[str, str]) or {}
 
 
-def write_remedy(trigger: TriggerState, options: TriggerOptions) -> str:
-    """Write the command to make a class's triggers current, with their options."""
-    if trigger.state is TriggerCondition.STRAY:
+def write_remedy(trigger: TriggerState, options: TriggerOptions, *, is_kept: bool = False) -> str:
+    """Write the command to make a class's triggers current, with their options.
+
+    It also takes off a stray one of a class that is kept, for it has other triggers.
+    """
+    if trigger.state is TriggerCondition.STRAY and not is_kept:
         return shlex.join(["eventlog", "untrack", trigger.owner])
     # All options are named, so that a DBA sees what is asked for.
     return f"{shlex.join(['eventlog', 'track', trigger.owner])} {words(options)} --reset"

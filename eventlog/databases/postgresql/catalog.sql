@@ -79,10 +79,10 @@ SELECT pg_get_userbyid(relowner), relowner = (SELECT oid FROM pg_roles WHERE rol
 WHERE oid = to_regclass(/* registry */'public.event_log_trigger');
 
 -- standing_triggers: the triggers of the registry as the catalog has them. One is ours because it runs a function that the
--- registry names, beside the log and owned by the log's owner; nobody else may run that.
+-- registry names, beside the log and owned by the log's owner. Nobody else may run that; a dump without rights lets everybody.
 SELECT entered.tracked AS tracked, entered.name AS entered, tgname AS trigger_name, nspname AS table_schema,
   pg_class.relname AS table_name, tgrelid::bigint AS relation, prosrc AS source, tgenabled::text AS fires,
-  entered.fingerprint IS NOT DISTINCT FROM md5(prosrc) AS unchanged
+  entered.fingerprint IS NOT DISTINCT FROM md5(prosrc) AND NOT has_function_privilege('public', pg_proc.oid, 'EXECUTE') AS unchanged
 FROM /* triggers */event_log_trigger AS entered
 JOIN pg_class AS registry ON registry.oid = to_regclass(/* registry */'public.event_log_trigger')
 JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND proowner = registry.relowner

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture.install import install
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.capture.track import track, trigger_states, untrack
 from eventlog.check.examine import check
 from eventlog.check.point import Point
@@ -324,3 +326,68 @@ def test_a_dump_that_is_restored_beside_its_original_has_nothing_to_do_with_it(
     assert "Joe" in documents(config(after, tmp_path / "out"))
     untrack(after, ["usr"])
     assert gone or {str(state.state) for state in trigger_states(before)} == {"CURRENT"}
+
+
+@pytest.fixture(params=["one owner", "several owners"])
+def dumped(request: pytest.FixtureRequest, postgresql: Engine, tmp_path: Path) -> Iterator[Path]:
+    """The dump of a log that a superuser has made, or an installer beside the owner of the tables."""
+    run(postgresql, USR, "CREATE TABLE grp (idg integer PRIMARY KEY, note text, secret text)", "CREATE ROLE heir LOGIN")
+    installer = postgresql
+    if request.param == "several owners":
+        run(
+            postgresql, "CREATE ROLE app_owner", "CREATE ROLE app_installer LOGIN", "ALTER TABLE usr OWNER TO app_owner"
+        )
+        give_rights(postgresql, Roles(installer="app_installer"), tables=["usr"])
+        run(postgresql, "ALTER TABLE grp OWNER TO app_installer")
+        installer = create_engine(postgresql.url.set(username="app_installer"))
+    install(installer)
+    track(installer, ["usr"], TrackRequest(style=Style.IMAGE, exclude=("secret",)))
+    track(installer, ["grp"], TriggerOptions(exclude=("secret",)))
+    run(postgresql, ROW)
+    binaries, file = postgres_binaries(), tmp_path / "dump"
+    assert binaries is not None
+    place = ["-h", "127.0.0.1", "-p", str(postgresql.url.port), "-U", "postgres"]
+    dump = [str(binaries / "pg_dump"), *place, "-Fc", "-f", str(file), str(postgresql.url.database)]
+    subprocess.run(dump, check=True, capture_output=True)
+    yield file
+    installer.dispose()
+    for role in ("heir", "app_owner", "app_installer"):
+        with suppress(DBAPIError):
+            run(postgresql, f"DROP OWNED BY {role} CASCADE", f"DROP ROLE {role}")
+
+
+@pytest.mark.parametrize("without", [("--no-owner",), ("--no-owner", "--no-acl")], ids="".join)
+def test_a_dump_that_another_role_restores_is_that_roles(
+    dumped: Path, postgresql: Engine, postgresql_admin: Engine, tmp_path: Path, without: tuple[str, ...]
+) -> None:
+    """Where rights were left out, everybody could make a trigger that writes into the log with its owner's rights."""
+    name = f"{postgresql.url.database}_heir"
+    with postgresql_admin.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name} OWNER heir"))
+    after = create_engine(postgresql.url.set(database=name, username="heir"))
+    try:
+        place = ["-h", "127.0.0.1", "-p", str(postgresql.url.port), "-U", "heir", "-d", name]
+        binaries = postgres_binaries()
+        assert binaries is not None
+        # Roles that are not there get no rights, which it says.
+        subprocess.run([str(binaries / "pg_restore"), *place, *without, str(dumped)], check=False, capture_output=True)
+        found = points(after, tmp_path)
+        assert named(found, "usr", "eventlog track"), found
+        assert named(found, "grp", "eventlog track"), found
+        assert not named(found, "eventlog untrack"), found
+        run(after, CHANGE, f"INSERT INTO grp VALUES (1, 'all', '{HIDDEN}')")
+        assert HIDDEN not in documents(config(after, tmp_path / "out"))
+        assert ask(after, "SELECT 1 FROM event_log WHERE status NOT IN ('S', 'N')") == []
+        track(after, ["usr"])
+        track(after, ["grp"])
+        assert {str(state.state) for state in trigger_states(after)} == {"CURRENT"}
+        open_to_all = "SELECT proname FROM pg_proc WHERE proname LIKE 'event_log_%' AND has_function_privilege('public', oid, 'EXECUTE')"
+        assert ask(after, open_to_all) == []
+        run(after, "UPDATE usr SET fname = 'Joe'")
+        published = documents(config(after, tmp_path / "out"))
+        assert ("Eve" in published, "Joe" in published, HIDDEN in published) == (True, True, False)
+        assert ask(after, "SELECT DISTINCT status FROM event_log") == [("S",)]
+    finally:
+        after.dispose()
+        with postgresql_admin.connect() as connection:
+            connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))

@@ -169,7 +169,7 @@ def test_a_strangers_trigger_with_a_name_of_ours_is_not_dropped(
         with pytest.raises(InstallError, match=f"{name} on usr belongs to {taker.url.username}@%") as refused:
             track(engine, ["usr"], TrackRequest(style=Style.FIELD))
         assert "Drop what has that name" in str(refused.value.hint)
-    found = dict(accounts.ask(TRIGGERS))
+    found = {str(trigger): definer for trigger, definer in accounts.ask(TRIGGERS)}
     assert found[name] == f"{taker.url.username}@%"
     assert len(found) == 3, "of ours none was taken off"
     run(taker, f"DROP TRIGGER {name}")
