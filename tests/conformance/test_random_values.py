@@ -131,7 +131,18 @@ KEYS: Final = {
     ),
     "mariadb": MYSQL_KEYS,
     "mysql": MYSQL_KEYS,
-    "sqlite": ("INTEGER", "NUMERIC(10,2)", "VARCHAR(20)", "CHAR(5)", "DATE", "BLOB", "REAL", "TIMESTAMP", "TEXT", "BOOLEAN"),
+    "sqlite": (
+        "INTEGER",
+        "NUMERIC(10,2)",
+        "VARCHAR(20)",
+        "CHAR(5)",
+        "DATE",
+        "BLOB",
+        "REAL",
+        "TIMESTAMP",
+        "TEXT",
+        "BOOLEAN",
+    ),
 }
 INEXACT: Final = frozenset({"DOUBLE PRECISION", "inexact"})
 """Types whose values have many texts."""
