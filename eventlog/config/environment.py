@@ -96,7 +96,7 @@ def _refuse_torn(name: str, text: str) -> None:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(
             f"{name} begins with [ and is no list of TOML.",
-            hint="Write [\"a\", \"b\"], each item in quotes, or a,b without brackets.",
+            hint='Write ["a", "b"], each item in quotes, or a,b without brackets.',
         ) from error
 
 

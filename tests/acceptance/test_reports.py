@@ -74,7 +74,9 @@ def test_an_adopted_log_is_not_said_to_be_made(tmp_path: Path, where: list[str])
     database.close()
     for _ in range(2):
         said = " ".join(ok("install", "--log", "indirect_process", *where).split())
-        assert said.startswith("The event log indirect_process was there before and is adopted: its table stays as it is")
+        assert said.startswith(
+            "The event log indirect_process was there before and is adopted: its table stays as it is"
+        )
         assert "`eventlog check`" in said
     assert json.loads(ok("install", "--json", "--log", "indirect_process", *where)) == {"installed": "indirect_process"}
     for _ in range(2):

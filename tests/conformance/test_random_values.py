@@ -104,6 +104,10 @@ TYPES: Final[dict[str, Types]] = {
         "BOOLEAN": ("1", "0", "5"),
     },
 }
+MYSQL_KEYS: Final = (
+    *("NUMERIC(10,2)", "VARCHAR(20)", "CHAR(5)", "DATE", "TIME(3)", "DATETIME(6)", "TINYINT(1)", "FLOAT"),
+    *("BIGINT UNSIGNED", "YEAR", "BIT(12)", "ENUM('good','Bad')", "VARBINARY(9)", "TIMESTAMP NULL", "DOUBLE PRECISION"),
+)
 KEYS: Final = {
     "postgresql": (
         "NUMERIC(10,2)",
@@ -115,10 +119,30 @@ KEYS: Final = {
         "TIME",
         "REAL",
         "NUMERIC",
+        "UUID",
+        "BOOLEAN",
+        "BYTEA",
+        "INTERVAL",
+        "INET",
+        "MONEY",
+        "BIT(3)",
+        "DOUBLE PRECISION",
+        "BIGINT",
     ),
-    "mariadb": ("NUMERIC(10,2)", "VARCHAR(20)", "CHAR(5)", "DATE", "TIME(3)", "DATETIME(6)", "TINYINT(1)", "FLOAT"),
-    "mysql": ("NUMERIC(10,2)", "VARCHAR(20)", "CHAR(5)", "DATE", "TIME(3)", "DATETIME(6)", "TINYINT(1)", "FLOAT"),
-    "sqlite": ("INTEGER", "NUMERIC(10,2)", "VARCHAR(20)", "CHAR(5)", "DATE", "BLOB", "REAL", "TIMESTAMP"),
+    "mariadb": MYSQL_KEYS,
+    "mysql": MYSQL_KEYS,
+    "sqlite": (
+        "INTEGER",
+        "NUMERIC(10,2)",
+        "VARCHAR(20)",
+        "CHAR(5)",
+        "DATE",
+        "BLOB",
+        "REAL",
+        "TIMESTAMP",
+        "TEXT",
+        "BOOLEAN",
+    ),
 }
 INEXACT: Final = frozenset({"DOUBLE PRECISION", "inexact"})
 """Types whose values have many texts."""
@@ -145,7 +169,8 @@ def test_a_target_has_what_the_source_has_or_a_note_says_why_not(
     install(engine)
     with _judging(engine) as source, _target(engine, tmp_path, target) as (output, place):
         for style in Style:
-            columns = [f"{column} {kind}{' NOT NULL' if column[0] == 'k' else ''}" for column, kind in chosen.items()]
+            keys = [f"{column} {chosen[column].removesuffix(' NULL')} NOT NULL" for column in ("k0", "k1")]
+            columns = [*keys, *(f"{column} {kind}" for column, kind in chosen.items() if column[0] == "c")]
             source.execute(text(f"CREATE TABLE {_table(style)} ({', '.join(columns)}, PRIMARY KEY (k0, k1))"))
             source.commit()
             track(engine, [_table(style)], TriggerOptions(style=style))
@@ -419,7 +444,7 @@ def _speaks_of(note: str, column: str) -> bool:
 def _key_of(parsed: TableKey, chosen: dict[str, str]) -> tuple[Any, ...]:
     texts = {name.casefold(): value for name, value in parsed.columns.items()}
     first = texts["k0"]
-    if chosen["k0"] == "BLOB":
+    if chosen["k0"] in BINARY:
         first = base64.b64decode(first).hex()
     return _plain(first, chosen["k0"]), _plain(texts["k1"], "INTEGER")
 

@@ -193,7 +193,9 @@ def test_the_file_of_curves_is_tried_and_not_made(
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "closed" and allowed(path, mode))
     before = sorted(tmp_path.rglob("*"))
     history = str(tmp_path / below)
-    [point] = [point for point in plugin_points(Config(tables={"web": WebConfig(history=history)})) if point.name == "web"]
+    [point] = [
+        point for point in plugin_points(Config(tables={"web": WebConfig(history=history)})) if point.name == "web"
+    ]
     assert point.level == (PointLevel.WARNING if said else PointLevel.OK)
     assert history in point.said
     assert (said or "are kept in") in point.said

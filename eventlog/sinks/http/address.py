@@ -84,7 +84,9 @@ class HttpSettings(OutputKeys, frozen=True, kw_only=True):
         if not any(address.lower().startswith("https:") for address in self._addresses):
             for name in ("ca_file", "client_certificate"):
                 if getattr(self, name) is not None:
-                    message = f"output.{name} is about TLS, and output.url begins with http://: it would be sent without."
+                    message = (
+                        f"output.{name} is about TLS, and output.url begins with http://: it would be sent without."
+                    )
                     raise ConfigError(message, hint=f"Write https://…, or leave {name} out.")
         if self.client_key and not self.client_certificate:
             raise ConfigError("output.client_key needs output.client_certificate beside it.")

@@ -43,8 +43,8 @@ class History:
             query = text("SELECT record_id, event_type, column_name, old_value, new_value FROM event_log")
             for number, kind, column, *images in connection.execute(query):
                 # What a row of the log says itself is not read back.
-                kind = 0 if images != [None, None] else int(kind)
-                self._seen.setdefault(int(number), (last, kind, column))
+                type_read = 0 if images != [None, None] else int(kind)
+                self._seen.setdefault(int(number), (last, type_read, column))
 
     def _read(self, connection: Connection, shape: Shape) -> None:
         """A table that somebody has truncated is locked, and as it was: nobody else can have changed it since."""

@@ -15,6 +15,7 @@ from eventlog.capture.track import track
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles, Target
+from eventlog.core.errors import SourceError
 from eventlog.core.rules import Options
 from eventlog.refresh.chunks import Refresh
 from eventlog.refresh.loads import RefreshPace, loads
@@ -186,7 +187,7 @@ class Run:
                 [load] = loads(self.engine, log.names, [table], None, None)
                 work = Refresh(log, load, RefreshPace(chunk=2))
                 self._load = work.steps(work.begin())
-        except DBAPIError:
+        except (DBAPIError, SourceError):  # what is locked is not waited for without an end
             self._load = iter(())
 
     def publish(self) -> None:

@@ -197,12 +197,6 @@ KEYS = {
         78,
         "output.ca_file is about TLS, and output.url begins with http://: it would be sent without. Write https://…,",
     ),
-    "a registry's certificate without TLS": in_file(
-        SOURCE + '[[output]]\nsink = "kafka"\nformat = "messages"\nservers = "127.0.0.1:1"\n'
-        'registry = "http://127.0.0.1:1/"\nregistry_ca_file = "no.pem"\n',
-        78,
-        "output.registry_ca_file is about TLS, and output.registry begins with http://. Write https://…,",
-    ),
     "Parquet files of XDS": in_file(
         SOURCE + '[[output]]\nsink = "files"\npath = "o"\nfile_format = "parquet"\n',
         78,

@@ -14,6 +14,7 @@ from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError
 from eventlog.sinks.http.address import HttpSettings, trust
+from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.sinks.http.sink import HttpSink
 
@@ -99,3 +100,14 @@ def test_verification_is_on_unless_it_is_switched_off() -> None:
     checked, unchecked = (trust(HttpSettings(url=URL, verify=verify)) for verify in (True, False))
     assert (checked.check_hostname, checked.verify_mode.name) == (True, "CERT_REQUIRED")
     assert (unchecked.check_hostname, unchecked.verify_mode.name) == (False, "CERT_NONE")
+
+
+@pytest.mark.parametrize("name", ["ca_file", "client_certificate"])
+def test_certificates_need_an_address_with_tls(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"output.{name} is about TLS, and output.url begins with http://"):
+        HttpSettings(url="http://idm.example/xds", **{name: "x.pem"})  # type: ignore[arg-type]  # a text for each
+    login = {"oauth_client_id": "a", "oauth_client_secret": "b", name: "x.pem"}
+    settings = OauthSettings(url="http://idm.example/xds", oauth_url="https://login.example/", **login)  # type: ignore[arg-type]  # texts
+    assert getattr(settings.token_endpoint(), name) == "x.pem"
+    settings = OauthSettings(url="https://idm.example/xds", oauth_url="http://login.example/", **login)  # type: ignore[arg-type]  # texts
+    assert getattr(settings.token_endpoint(), name) is None

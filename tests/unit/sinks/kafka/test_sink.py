@@ -31,6 +31,10 @@ from tests.support.messages import CATALOG, inserted
         ({"sasl": "plain"}, "belong together"),
         ({"user": "me"}, "belong together"),
         ({"ca_file": "ca.pem"}, "need output.tls"),
+        (
+            {"registry": "http://r:1/", "registry_ca_file": "ca.pem"},
+            "output.registry begins with http://. Write https://",
+        ),
         ({"tls": True, "client_key": "key.pem"}, "needs output.client_certificate"),
         ({"options": {"acks": 1}}, "output.options sets acks"),
         ({"options": {"transaction.timeout.ms": "soon"}}, "must be a whole number of milliseconds"),
