@@ -63,6 +63,11 @@ def escape(text: str) -> str:
     # Before escaping, so that the place in the message is the place in the value. Nothing that is refused is printable.
     if not text.isprintable():
         check(text)
+    return write_references(text)
+
+
+def write_references(text: str) -> str:
+    """Escape text that has characters which cannot stand as they are, and none that XML cannot carry."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace("\r", "&#13;")
 

@@ -41,6 +41,7 @@ from eventlog.xds.values import (
     escape,
     special,
     values,
+    write_references,
 )
 
 if TYPE_CHECKING:
@@ -405,10 +406,14 @@ def _modify_attributes(edits: Edits, fields: Fields, _forms: RowForms | None) ->
             gone = RESET
         elif type(old) is str and odd(old) is None:
             gone = f"<remove-value>{field.opening}{old}</value></remove-value>"
+        elif type(old) is str and odd is special and old.isprintable():
+            gone = f"<remove-value>{field.opening}{write_references(old)}</value></remove-value>"
         else:
             gone = _write_removal(field, edit)
         if type(new) is str and odd(new) is None:
             come = f"<add-value>{field.opening}{new}</value></add-value>"
+        elif type(new) is str and odd is special and new.isprintable():
+            come = f"<add-value>{field.opening}{write_references(new)}</value></add-value>"
         else:
             come = _write_addition(field, edit)
         pieces[column] = f"{field.modify}{gone}{come}</modify-attr>" if gone or come else ""

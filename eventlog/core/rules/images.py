@@ -33,7 +33,8 @@ UNREAD: Final = "?"
 # Plain numbers, as in the rules: a look-up of a member costs as much as the rest of a comparison.
 DELETE_ROW: Final = int(Kind.DELETE_ROW)
 INSERT_ROW: Final = int(Kind.INSERT_ROW_BACK)
-ROW_KINDS: Final = frozenset([DELETE_ROW, INSERT_ROW, int(Kind.UPDATE_ROW_BACK)])
+UPDATE_ROW: Final = int(Kind.UPDATE_ROW_BACK)
+ROW_KINDS: Final = frozenset([DELETE_ROW, INSERT_ROW, UPDATE_ROW])
 INSERT_FIELD: Final = int(Kind.INSERT_FIELD)
 UPDATE_FIELD: Final = int(Kind.UPDATE_FIELD)
 REPLACE_FIELD: Final = int(Kind.REPLACE_FIELD)
@@ -117,9 +118,32 @@ class _Opener:
     def __init__(self, known: Definitions | None) -> None:
         self._known = known
         self._names: dict[tuple[str | None, int], tuple[str, ...] | None] = {}
+        self._met: dict[tuple[str | None, str | None], tuple[int, tuple[str, ...]]] = {}
+        """Numbers and columns of definitions, by a table's name and the number as images have it."""
 
     def open(self, event: Event, text: str) -> Event:
         """Decode the image of an event; leave it undecoded where it is to be read back, or note a fault."""
+        after = _decode(text) or [None]
+        met = self._met.get((event.table, after[0]))
+        if met is None or len(after) != len(met[1]) + 1:
+            return self._open_checked(event, text)
+        # Nearly all: of a definition that had images before, on both sides.
+        kind, (number, names) = event.kind, met
+        if kind == UPDATE_ROW and event.old is not None:
+            before = _decode(event.old) or [None]
+            if before[0] != after[0] or len(before) != len(after):
+                return self._open_checked(event, text)
+            del before[0], after[0]
+            image = RowImage(number=number, names=names, before=before, after=after)
+            return replace(event, kind=UPDATE_FIELD, image=image)
+        del after[0]
+        if kind == DELETE_ROW:
+            return replace(event, image=RowImage(number=number, names=names, before=after))
+        opened = INSERT_FIELD if kind == INSERT_ROW else REPLACE_FIELD
+        return replace(event, kind=opened, image=RowImage(number=number, names=names, after=after))
+
+    def _open_checked(self, event: Event, text: str) -> Event:
+        """Open an image of which nothing is known yet, and whatever is none."""
         kind, decoded = event.kind, decode_image(text)
         if decoded is None:
             if (why := decode_fault(text)) is not None:
@@ -134,6 +158,7 @@ class _Opener:
         if len(values) != len(names):
             problem = f"has {len(values)} values, and definition {number} has {len(names)} columns"
             return replace(event, fault=_fault(problem, event))
+        self._met[event.table, str(number)] = number, names
         if kind == DELETE_ROW:
             return replace(event, image=RowImage(number=number, names=names, before=values))
         if kind == INSERT_ROW or event.old is None:

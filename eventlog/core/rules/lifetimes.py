@@ -15,6 +15,7 @@ from msgspec.structs import astuple, replace
 
 from eventlog.core.key_forms import forms_of
 from eventlog.core.model import (
+    ABSENT,
     EVERY_ROW,
     REFRESH,
     Change,
@@ -265,9 +266,9 @@ def edit(event: Event, row: Row | None) -> Edit:
     """Make the edit of one field event."""
     kind, column = event.kind, event.column or ""
     if kind == UPDATE_FIELD:
-        return Edit(column=column, old=event.old, new=event.new)
+        return Edit(column, event.old, event.new)
     if kind == INSERT_FIELD:
-        return Edit(column=column, new=event.new)
+        return Edit(column, ABSENT, event.new)
     if kind in BACK:
         # what it was before, nobody noted
         return Edit(column=column, new=(row or {})[column], reset=True)
