@@ -50,9 +50,10 @@ class History:
         self.keeps_names = False
         """Whether who is deleted stays at the server, disabled, and keeps the name.
 
-        Of who was renamed and deleted in one batch that is the name before, so then nobody gets a name of another one.
+        Of who was renamed and deleted in one batch that is the name before, and rows that wait again disable whom they
+        deleted. So then nobody gets a name that somebody has had.
         """
-        self._kept: set[str] = set()
+        self._had: set[str] = set()
 
     def change(self) -> None:
         """Change some rows in one transaction, or in several."""
@@ -69,14 +70,14 @@ class History:
         picks_of_groups = (self._add_group, self._rename_group, self._change_members, self._replace_group)
         yield from self.chance.choice([*picks, *picks_of_groups, self._change_members])()
 
-    def _keep(self, login: str) -> None:
-        if self.keeps_names:
-            self._kept.add(login)
-
     def _free_logins(self) -> list[str]:
-        used = {*self._users.values(), *self._kept}
-        logins = [*LOGINS, *(f"{login}{len(self.said)}" for login in LOGINS)] if self._kept else LOGINS
-        return [login for login in logins if login not in used]
+        if self.keeps_names:
+            return [free for login in LOGINS if (free := f"{login}{len(self.said)}") not in self._had]
+        return [login for login in LOGINS if login not in self._users.values()]
+
+    def _call(self, number: int, login: str) -> None:
+        self._users[number] = login
+        self._had.add(login)
 
     def _key(self, known: Any) -> int:
         return self.chance.choice([number for number in range(1, 9) if number not in known])
@@ -85,15 +86,14 @@ class History:
         free = self._free_logins()
         if free:
             number, login = self._key(self._users), self.chance.choice(free)
-            self._users[number] = login
+            self._call(number, login)
             yield f"INSERT INTO usr (idu, login, fname, works) VALUES ({number}, '{login}', 'F{number}', 1)"
 
     def _rename_user(self) -> Iterator[str]:
         free = self._free_logins()
         if free and self._users:
             number = self.chance.choice([*self._users])
-            self._keep(self._users[number])
-            self._users[number] = self.chance.choice(free)
+            self._call(number, self.chance.choice(free))
             yield f"UPDATE usr SET login = '{self._users[number]}' WHERE idu = {number}"
 
     def _swap(self) -> Iterator[str]:
@@ -108,7 +108,7 @@ class History:
     def _end_user(self) -> Iterator[str]:
         if self._users:
             number = self.chance.choice([*self._users])
-            self._keep(self._users.pop(number))
+            del self._users[number]
             for members in self._groups.values():
                 members.discard(number)
             yield f"DELETE FROM usr_grp WHERE idu = {number}"
@@ -252,7 +252,9 @@ def hand_over(config: Config, seconds: float) -> None:
 def requeue_tail(engine: Engine, chance: random.Random) -> str:
     """Let all rows wait again from some row on that is the first of its change, as who restores a server does."""
     with engine.connect() as connection:
-        changes = text("SELECT min(record_id), max(record_id) FROM event_log GROUP BY table_key, event_type, event_time")
+        changes = text(
+            "SELECT min(record_id), max(record_id) FROM event_log GROUP BY table_key, event_type, event_time"
+        )
         rows = connection.execute(changes).all()
     if not rows:
         return "nothing to requeue"

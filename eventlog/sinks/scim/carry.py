@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
+from itertools import takewhile
 from typing import Any, Final
 from uuid import uuid4
 
@@ -177,6 +178,8 @@ class ScimCarrier:
         is_safe = is_new and self._mapping(request).is_unique_for_servers
         if found is None and not is_safe:
             found = self._adopt(request)
+            if found is None and not is_new:
+                found = self._adopt_renamed(request)
         if found is None:
             found = self._make(request, is_new=is_new)
         if found is not None and not self._update(request, found):
@@ -330,6 +333,17 @@ class ScimCarrier:
             if free:
                 self._keep(request.object, free[0])
                 return free[0]
+        return None
+
+    def _adopt_renamed(self, request: ScimRequest) -> str | None:
+        """Find it by a name that it gets later in this plan: who died may have told it so."""
+        later = takewhile(lambda one: not one.ends, self._receiver.list_coming(request.object)[1:])
+        names = dict.fromkeys(value for one in later for value in one.unique.values)
+        for value in names.keys() - {*request.unique.values}:
+            found = [str(one.get("id")) for one in self._find(request, [value])]
+            if len(found) == 1 and self._known.find_object(found[0]) is None:
+                self._keep(request.object, found[0])
+                return found[0]
         return None
 
     def _find(self, request: ScimRequest, values: Sequence[str]) -> list[dict[str, Any]]:
