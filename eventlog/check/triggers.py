@@ -151,7 +151,8 @@ def transaction_points(dialect: Dialect, names: LogNames, config: Config) -> Ite
 
 def image_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     """Warn of each table whose style cannot give images, if change tables or messages need them."""
-    formats = sorted({output.format for output in config.output} - {"xds"})
+    # What SCIM tells of a row that is gone is its id, which the log keeps.
+    formats = sorted({output.format for output in config.output} - {"xds", "scim"})
     if not formats:
         return
     with engine.connect() as connection:

@@ -107,7 +107,7 @@ def _choices(where: str, sections: Sections) -> list[str]:
     section, _, key = re.sub(r"\[[^\]]*\]", "", where).partition(".")
     if key == "sink":
         return names("sinks")
-    kinds = sections[section]
+    kinds: Sequence[type[Struct]] = sections[section]
     if key.startswith("steps."):
         kinds, key = steps_plugin().steps, key.removeprefix("steps.")
     *tables, key = key.split(".")

@@ -148,7 +148,10 @@ class PageServer:
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
         self._queries = QueryDesk(opener.config, journal)
-        beside = [*_watching(vitals, self._app.refused_logins), Route("/query", self._queries.handle, methods=["GET", "POST"])]
+        beside = [
+            *_watching(vitals, self._app.refused_logins),
+            Route("/query", self._queries.handle, methods=["GET", "POST"]),
+        ]
         self._server = uvicorn.Server(_settings(self._app.starlette(*beside)))
         self._thread = Thread(
             target=self._server.run,

@@ -352,7 +352,7 @@ def test_a_configuration_says_whose_policies_hold() -> None:
 @pytest.mark.parametrize(
     "body, words",
     [
-        (question('<search-attr><value>1</value></search-attr>'), "no attr-name"),
+        (question("<search-attr><value>1</value></search-attr>"), "no attr-name"),
         (question('<search-attr attr-name="fname"/>'), "no <value>"),
         (question("").replace("</input>", '</input><input><query class-name="usr"/></input>'), "one <input>"),
     ],

@@ -6,18 +6,26 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from threading import Thread
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.care.rows import PROCESSED, Choice, requeue
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
+from eventlog.daemon.publisher import Publisher
 from eventlog.publisher.journal import Journal
+from eventlog.refresh.chunks import Refresh
+from eventlog.refresh.loads import RefreshPace, loads
 from eventlog.sinks.scim.carry import ScimCarrier
-from tests.integration.publishing import publish_all
-from tests.support.scim import Judge, ends, judge, run, scim_config, scim_site, verify
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+from tests.integration.publishing import in_thread, publish_all
+from tests.support.scim import MAPPING, Judge, ends, judge, run, scim_config, scim_site, verify
 from tests.support.sinks import KilledError
 
 LOGINS = ("ada", "bob", "cyd", "dan")
@@ -39,6 +47,13 @@ class History:
         self._engine = engine
         self._users: dict[int, str] = {}
         self._groups: dict[int, set[int]] = {}
+        self.keeps_names = False
+        """Whether who is deleted stays at the server, disabled, and keeps the name.
+
+        Of who was renamed and deleted in one batch that is the name before, and rows that wait again disable whom they
+        deleted. So then nobody gets a name that somebody has had.
+        """
+        self._had: set[str] = set()
 
     def change(self) -> None:
         """Change some rows in one transaction, or in several."""
@@ -55,25 +70,34 @@ class History:
         picks_of_groups = (self._add_group, self._rename_group, self._change_members, self._replace_group)
         yield from self.chance.choice([*picks, *picks_of_groups, self._change_members])()
 
+    def _free_logins(self) -> list[str]:
+        if self.keeps_names:
+            return [free for login in LOGINS if (free := f"{login}{len(self.said)}") not in self._had]
+        return [login for login in LOGINS if login not in self._users.values()]
+
+    def _call(self, number: int, login: str) -> None:
+        self._users[number] = login
+        self._had.add(login)
+
     def _key(self, known: Any) -> int:
         return self.chance.choice([number for number in range(1, 9) if number not in known])
 
     def _add_user(self) -> Iterator[str]:
-        free = [login for login in LOGINS if login not in self._users.values()]
+        free = self._free_logins()
         if free:
             number, login = self._key(self._users), self.chance.choice(free)
-            self._users[number] = login
-            yield f"INSERT INTO usr (idu, login, fname) VALUES ({number}, '{login}', 'F{number}')"
+            self._call(number, login)
+            yield f"INSERT INTO usr (idu, login, fname, works) VALUES ({number}, '{login}', 'F{number}', 1)"
 
     def _rename_user(self) -> Iterator[str]:
-        free = [login for login in LOGINS if login not in self._users.values()]
+        free = self._free_logins()
         if free and self._users:
             number = self.chance.choice([*self._users])
-            self._users[number] = self.chance.choice(free)
+            self._call(number, self.chance.choice(free))
             yield f"UPDATE usr SET login = '{self._users[number]}' WHERE idu = {number}"
 
     def _swap(self) -> Iterator[str]:
-        if len(self._users) > 1:
+        if len(self._users) > 1 and not self.keeps_names:
             one, other = self.chance.sample([*self._users], 2)
             users = self._users
             users[one], users[other] = users[other], users[one]
@@ -183,7 +207,8 @@ def in_tables(engine: Engine) -> tuple[State, State]:
 
 
 def at_server(server: Judge) -> tuple[State, State]:
-    users = server.resources("User")
+    """Count the same of who is not disabled."""
+    users = [user for user in server.resources("User") if user.get("active") is not False]
     names = {user["id"]: user["userName"] for user in users}
     of_users = [(user["userName"], frozenset([(user.get("name") or {}).get("givenName")])) for user in users]
     of_groups = [
@@ -210,32 +235,124 @@ def publish(engine: Engine, config: Config, tries: int) -> None:
             return
 
 
-def play(engine: Engine, seed: int, style: str, share: float) -> int:
-    """Play one history, and count its batches; the server has what the tables have in the end, as `verify` finds."""
+def hand_over(config: Config, seconds: float) -> None:
+    """Let one publish for so long, while another one waits for the lock and goes on."""
+
+    def go_on() -> None:
+        with suppress(EventlogError, KilledError), in_thread(Publisher(config)):
+            time.sleep(seconds + 0.5)
+
+    other = Thread(target=go_on)
+    with suppress(EventlogError, KilledError), in_thread(Publisher(config)):
+        other.start()
+        time.sleep(seconds)
+    other.join()
+
+
+def requeue_tail(engine: Engine, chance: random.Random) -> str:
+    """Let all rows wait again from some row on that is the first of its change, as who restores a server does."""
+    with engine.connect() as connection:
+        changes = text(
+            "SELECT min(record_id), max(record_id) FROM event_log GROUP BY table_key, event_type, event_time"
+        )
+        rows = connection.execute(changes).all()
+    if not rows:
+        return "nothing to requeue"
+    first, last = chance.choice(rows)[0], max(row[1] for row in rows)
+    return f"requeue from {first} on: {requeue(Log(engine, LogNames()), [(first, last)], Choice(statuses=PROCESSED))}"
+
+
+def refresh(engine: Engine, table: str) -> str:
+    """Let all rows of a table wait."""
+    [load] = loads(engine, LogNames(), [table], None, None)
+    work = Refresh(Log(engine, LogNames()), load, RefreshPace(chunk=3))
+    for _ in work.steps(work.begin()):
+        pass
+    return f"refresh {table}"
+
+
+def configured(engine: Engine, server: Judge, *, keeps: bool, has_names: bool) -> Config:
+    """Configure a publisher: those who are deleted are disabled, or first names are mapped no more."""
+    mapping = deepcopy(MAPPING)
+    if keeps:
+        mapping["tables"]["usr"]["delete"] = "disable"
+    if not has_names:
+        del mapping["tables"]["usr"]["columns"]["fname"]
+    publisher = {"lease": 1.0, "retry_first": 0.01, "retry_longest": 0.02}
+    return scim_config(engine, server.url, publisher, total_timeout=MOST_SECONDS, scim=mapping)
+
+
+def without_names(state: tuple[State, State]) -> tuple[State, State]:
+    return Counter({(login, frozenset()): count for (login, _), count in state[0].items()}), state[1]
+
+
+class Play:
+    """One history at one server, and what operators do in its middle, by chance."""
+
+    def __init__(self, engine: Engine, server: Judge, seed: int, share: float, *, is_cared: bool) -> None:
+        self.history, self.trouble = History(engine, seed), Trouble(server, seed + 1, share)
+        self._engine, self._server, self._is_cared = engine, server, is_cared
+        self.had_names, self._keeps = True, False
+        self.config = configured(engine, server, keeps=False, has_names=True)
+
+    def go_on(self) -> None:
+        """Change the tables, and publish while there is trouble."""
+        history, chance = self.history, self.history.chance
+        history.change()
+        self.trouble.lasts = True
+        with self.trouble.deaths():
+            if self._is_cared:
+                self._take_care()
+            if self._is_cared and chance.random() < 0.3:
+                history.said.append("two publishers")
+                hand_over(self.config, chance.random() * 0.3)
+            publish(self._engine, self.config, chance.randint(1, 6))
+        self.trouble.lasts = False
+        history.said.append("--")
+
+    def _take_care(self) -> None:
+        said, chance = self.history.said, self.history.chance
+        match chance.randint(1, 8):
+            case 1 | 2:
+                said.append(requeue_tail(self._engine, chance))
+            case 3:
+                said.append(refresh(self._engine, chance.choice(["usr", "grp"])))
+            case 4:
+                has_names = chance.random() < 0.5
+                self.had_names = self.had_names and has_names
+                self.config = configured(self._engine, self._server, keeps=self._keeps, has_names=has_names)
+                said.append(f"first names are {'' if has_names else 'not '}mapped")
+            case 5 if not self._keeps:
+                self._keeps = self.history.keeps_names = True
+                publish(self._engine, self.config, 200)
+                self.config = configured(self._engine, self._server, keeps=True, has_names=self.had_names)
+                said.append("who is deleted is disabled")
+
+
+def play(engine: Engine, seed: int, style: str, share: float, *, is_cared: bool = False) -> int:
+    """Play one history, and count its batches; the server has what the tables have in the end, as `verify` finds.
+
+    `is_cared` says that rows are requeued and loaded, mappings change, and publishers hand over.
+    """
     with judge() as server:
         scim_site(engine, style)
-        history, trouble = History(engine, seed), Trouble(server, seed + 1, share)
-        config = scim_config(
-            engine, server.url, {"lease": 1.0, "retry_first": 0.01, "retry_longest": 0.02}, total_timeout=MOST_SECONDS
-        )
+        one = Play(engine, server, seed, share, is_cared=is_cared)
+        said = one.history.said
         for _ in range(4):
-            for _ in range(history.chance.randint(1, 2)):
-                history.change()
-                trouble.lasts = True
-                with trouble.deaths():
-                    publish(engine, config, history.chance.randint(1, 6))
-                history.said.append("--")
-            trouble.lasts = False
-            publish(engine, config, 200)
-            where = "\n".join([f"seed {seed}, {style}", *history.said])
-            wrong = [one for one in ends(engine).items() if one[1][0] != "W"]
+            for _ in range(one.history.chance.randint(1, 2)):
+                one.go_on()
+            publish(engine, one.config, 200)
+            where = "\n".join([f"seed {seed}, {style}", *said])
+            wrong = [end for end in ends(engine).items() if end[1][0] != "W"]
             assert not wrong, f"{where}\n{wrong}"
             there, wanted = at_server(server), in_tables(engine)
+            if not one.had_names:
+                there, wanted = without_names(there), without_names(wanted)
             assert there == wanted, f"{where}\n{there}\n{wanted}"
-        usual = scim_config(engine, server.url)
+        usual = configured(engine, server, keeps=one.history.keeps_names, has_names=True)
         verify(engine, usual, mend=True)
         publish_all(usual)
-        found = [one.proof.differences for one in verify(engine, usual).values()]
+        found = [end.proof.differences for end in verify(engine, usual).values()]
         assert not any(found), f"{where}\n{found}"
         assert at_server(server) == in_tables(engine), where
-    return history.said.count("--")
+    return said.count("--")

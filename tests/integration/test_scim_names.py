@@ -73,6 +73,16 @@ def test_a_server_has_what_the_tables_have_after_any_history(tmp_path: Path, sty
         engine.dispose()
 
 
+@pytest.mark.parametrize("style", ["row-back", "image", "field"])
+@pytest.mark.parametrize("share", [0.0, 0.05], ids=["without trouble", "with trouble"])
+def test_a_server_has_what_the_tables_have_whatever_operators_do(tmp_path: Path, style: str, share: float) -> None:
+    first = int(os.environ.get("EVENTLOG_SEED") or random.SystemRandom().randrange(10**6))
+    for seed in range(first, first + int(os.environ.get("EVENTLOG_HISTORIES", "2"))):
+        engine = create_engine(f"sqlite:///{tmp_path}/{seed}.db")
+        assert play(engine, seed, style, share, is_cared=True) >= 4
+        engine.dispose()
+
+
 def test_a_member_leaves_though_the_one_who_takes_the_place_is_made_later(engine: Engine) -> None:
     with judge() as server:
         given(engine)

@@ -12,13 +12,16 @@ from typing import Any
 
 import pytest
 import urllib3
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, text
 
+from eventlog.care.rows import PROCESSED, Choice, requeue
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.daemon.publisher import Publisher
 from eventlog.publisher.journal import Journal
 from eventlog.sinks.scim.paths import CORE_GROUP, CORE_USER
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
 from tests.integration.publishing import in_thread, publish_all, until
 from tests.integration.scim_people import given
 from tests.support.scim import TOKEN, ends, judge, run, scim_config, scim_site, told, wanted
@@ -103,6 +106,28 @@ def test_two_groups_of_ours_that_are_called_alike_are_both_there(engine: Engine,
         run(engine, "DELETE FROM grp WHERE idg = 78")
         publish_all(config)
         assert sorted(group["displayName"] for group in server.resources("Group")) == ["twins"]
+        assert not ends(engine)
+
+
+def test_two_groups_that_are_called_alike_are_both_there_where_no_answer_came(engine: Engine) -> None:
+    lost: list[str] = []
+
+    def lose(method: str, path: str) -> Any:
+        if method == "POST" and path.endswith("/Groups") and len(lost) < 2:
+            lost.append(path)
+            return UNKNOWN
+        return None
+
+    with judge() as server:
+        scim_site(engine)
+        server.after = lose
+        config = scim_config(engine, server.url, total_timeout=1.0)
+        run(engine, "INSERT INTO grp VALUES (77, 'twins')", "INSERT INTO grp VALUES (78, 'twins')")
+        publish_until_done(config)
+        assert not ends(engine)
+        run(engine, "UPDATE grp SET name = 'other' WHERE idg = 78")
+        publish_all(config)
+        assert sorted(group["displayName"] for group in server.resources("Group")) == ["other", "twins"]
         assert not ends(engine)
 
 
@@ -222,3 +247,47 @@ def test_a_change_that_comes_again_after_its_object_was_deleted_is_no_error(
         assert deaths
         assert told(server) == wanted(engine)
         assert not ends(engine)
+
+
+def test_a_user_who_was_renamed_before_anybody_knew_the_id_is_there_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, deaths = Journal.done, list[str]()
+
+    def done(self: Journal, *given_to: Any) -> Any:
+        if not deaths and server.asked("PATCH"):
+            deaths.append("before it could enter what was answered")
+            raise KilledError
+        return plain(self, *given_to)
+
+    with judge() as server:
+        scim_site(engine, "field")
+        config = scim_config(engine, server.url)
+        monkeypatch.setattr(Journal, "done", done)
+        run(engine, "INSERT INTO usr (idu, login) VALUES (3, 'dan')", "UPDATE usr SET login = 'cyd' WHERE idu = 3")
+        with pytest.raises(KilledError):
+            publish_all(config)
+        run(engine, "DELETE FROM event_log_mark WHERE name = 'lock'")
+        publish_all(config)
+        assert deaths
+        assert set(server.users()) == {"cyd"}
+        assert not ends(engine)
+
+
+@pytest.mark.parametrize("style", ["image", "field"])
+def test_changes_that_wait_again_with_the_end_of_their_object_are_no_errors(engine: Engine, style: str) -> None:
+    with judge() as server:
+        scim_site(engine, style)
+        config = scim_config(engine, server.url)
+        run(engine, "INSERT INTO usr (idu, login) VALUES (5, 'cyd')")
+        publish_all(config)
+        with engine.connect() as connection:
+            first = connection.execute(text("SELECT max(record_id) + 1 FROM event_log")).scalar_one()
+        for statement in ("UPDATE usr SET login = 'bob' WHERE idu = 5", "DELETE FROM usr WHERE idu = 5"):
+            run(engine, statement)
+            publish_all(config)
+        assert requeue(Log(engine, LogNames()), [(first, first + 9)], Choice(statuses=PROCESSED)) == 2
+        publish_all(config)
+        assert not server.users()
+        # Without a name nobody knows whether the receiver has it still.
+        assert {letter for letter, _ in ends(engine).values()} <= {"W"}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
+from itertools import takewhile
 from typing import Any, Final
 from uuid import uuid4
 
@@ -177,6 +178,8 @@ class ScimCarrier:
         is_safe = is_new and self._mapping(request).is_unique_for_servers
         if found is None and not is_safe:
             found = self._adopt(request)
+            if found is None and not is_new:
+                found = self._adopt_renamed(request)
         if found is None:
             found = self._make(request, is_new=is_new)
         if found is not None and not self._update(request, found):
@@ -259,8 +262,8 @@ class ScimCarrier:
         if request.is_whole:
             self._write_whole(self._as_whole(request), is_new=False)
             return
-        if not is_new and request.object in self._receiver.ending:
-            return
+        if request.object in self._receiver.ending:
+            return  # rows that wait again, of an object that was there and is over
         kind = self._mapping(request).type
         hint = "`eventlog refresh`, or `eventlog verify --repair`, tells all of it"
         raise RefusedError(None, f"the receiver has no {kind} that {request.object} is known by; {hint}")
@@ -323,12 +326,24 @@ class ScimCarrier:
                 note = f"the receiver has a {mapping.type} with this {path} already: that of {other}"
                 raise NameTakenError(None, note, holder=other)
             free = [one for one in found if one not in others]
-            if len(free) > 1:
+            # Answers of several of ours that are called alike may be lost: then each takes one.
+            if len(free) > max(1, self._receiver.count_called(request.mapping, value)):
                 several = f"{len(free)} {mapping.type}s"
                 raise RefusedError(None, f"the receiver has {several} with this {path}; leave one there")
             if free:
                 self._keep(request.object, free[0])
                 return free[0]
+        return None
+
+    def _adopt_renamed(self, request: ScimRequest) -> str | None:
+        """Find it by a name that it gets later in this plan: who died may have told it so."""
+        later = takewhile(lambda one: not one.ends, self._receiver.list_coming(request.object)[1:])
+        names = dict.fromkeys(value for one in later for value in one.unique.values)
+        for value in names.keys() - {*request.unique.values}:
+            found = [str(one.get("id")) for one in self._find(request, [value])]
+            if len(found) == 1 and self._known.find_object(found[0]) is None:
+                self._keep(request.object, found[0])
+                return found[0]
         return None
 
     def _find(self, request: ScimRequest, values: Sequence[str]) -> list[dict[str, Any]]:

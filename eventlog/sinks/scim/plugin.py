@@ -101,6 +101,8 @@ def _show(written: Any) -> str:
 
 
 def _findings(output: ScimOutput) -> Iterable[Finding]:
+    if output.scim is None:
+        raise ConfigError("The table [output.scim] is missing; it says which columns go where.")
     yield reach(output)
     if output.oauth_url:
         yield reach(output.token_endpoint())
@@ -113,6 +115,11 @@ def _findings(output: ScimOutput) -> Iterable[Finding]:
         return
     try:
         abilities = read_abilities(client)
+        # What a server can do it often tells to anybody; what it has, only to who may know it.
+        for place in dict.fromkeys(table.place for table in output.scim.tables.values()):
+            answer = client.ask("GET", place, query={"count": "1"})
+            if not answer.is_taken:
+                raise client.wrong_address(answer)
     finally:
         client.close()
     way = "PATCH" if abilities.patches and output.patch != "never" else "PUT"

@@ -75,6 +75,15 @@ class ScimReceiver:
         """List what is still to be carried for an object; exact for who has the object's turn."""
         return self._coming.get(name, [])
 
+    def count_called(self, mapping: str, value: str) -> int:
+        """Count the objects of this plan that are to be called so, and of which the receiver's id is not known."""
+        called = (
+            name
+            for name, several in self._coming.items()
+            if any(one.mapping == mapping and value in one.unique.values and not one.ends for one in [*several])
+        )
+        return sum(self.associations.find(name) is None for name in called)
+
     def is_leaving(self, name: str) -> bool:
         """Tell whether an object is not there any more in the end of this plan."""
         return name in self._leaving

@@ -135,7 +135,11 @@ def test_what_cannot_be_used_is_named_with_the_way_out(settings: dict[str, Any],
         ({"output": [{"sink": "stdout"}, {"sink": "fles"}]}, "my.toml: output[1].sink takes ", ["files", "stdout"]),
         ({"output": [{"sink": "stdout", "format": "sdx"}]}, "my.toml: output[0].format takes ", ["xds"]),
         (
-            {"output": [{"sink": "scim", "url": "http://x", "scim": {"tables": {"usr": {"columns": {}, "delete": "no"}}}}]},
+            {
+                "output": [
+                    {"sink": "scim", "url": "http://x", "scim": {"tables": {"usr": {"columns": {}, "delete": "no"}}}}
+                ]
+            },
             "my.toml: output[0].scim.tables[...].delete takes ",
             ["delete", "disable"],
         ),
