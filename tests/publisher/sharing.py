@@ -154,7 +154,9 @@ def come_again(world: World, target: Target, uid: int, plan: str) -> bool:
     former = [one.plan for one in target.came if one.uid == uid]
     if not former or former[-1] == plan:
         return False
-    came = {one.uid for one in target.came if one.plan == former[-1]}
+    # What the target undid counts only if it has taken it since.
+    entries = [one for place, one in enumerate(target.came) if place >= target.undone.get(one.uid, 0)]
+    came = {one.uid for one in entries if one.plan == former[-1]}
     lacking = [row for row in world.rows.values() if target.not_taken[row.uid] and row.uid not in came]
 
     def is_torn(row: Row) -> bool:
