@@ -271,7 +271,9 @@ def refresh(engine: Engine, table: str) -> str:
     return f"refresh {table}"
 
 
-def configured(engine: Engine, server: Judge, *, keeps: bool, has_names: bool) -> Config:
+def configured(
+    engine: Engine, server: Judge, *, keeps: bool, has_names: bool, most_seconds: float = MOST_SECONDS
+) -> Config:
     """Configure a publisher: those who are deleted are disabled, or first names are mapped no more."""
     mapping = deepcopy(MAPPING)
     if keeps:
@@ -279,7 +281,7 @@ def configured(engine: Engine, server: Judge, *, keeps: bool, has_names: bool) -
     if not has_names:
         del mapping["tables"]["usr"]["columns"]["fname"]
     publisher = {"lease": 1.0, "retry_first": 0.01, "retry_longest": 0.02}
-    return scim_config(engine, server.url, publisher, total_timeout=MOST_SECONDS, scim=mapping)
+    return scim_config(engine, server.url, publisher, total_timeout=most_seconds, scim=mapping)
 
 
 def without_names(state: tuple[State, State]) -> tuple[State, State]:
@@ -349,7 +351,7 @@ def play(engine: Engine, seed: int, style: str, share: float, *, is_cared: bool 
             if not one.had_names:
                 there, wanted = without_names(there), without_names(wanted)
             assert there == wanted, f"{where}\n{there}\n{wanted}"
-        usual = configured(engine, server, keeps=one.history.keeps_names, has_names=True)
+        usual = configured(engine, server, keeps=one.history.keeps_names, has_names=True, most_seconds=10.0)
         verify(engine, usual, mend=True)
         publish_all(usual)
         found = [end.proof.differences for end in verify(engine, usual).values()]

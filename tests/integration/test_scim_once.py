@@ -196,6 +196,42 @@ def test_a_user_that_a_late_request_makes_after_its_end_is_gone_too(engine: Engi
         assert not ends(engine)
 
 
+def test_the_end_of_a_user_in_doubt_spares_who_has_the_name_since(engine: Engine) -> None:
+    """It looks for the name again when a lost request cannot come any more; the other one's answer is under way then."""
+    lost: list[float] = []
+
+    def meddle(method: str, path: str) -> Any:
+        if method == "POST" and path.endswith("/Users") and not lost:
+            lost.append(time.monotonic())
+            return UNKNOWN
+        end = time.monotonic() + 2  # the other one comes as soon as the name is free
+        while method == "POST" and server.users() and time.monotonic() < end:
+            time.sleep(0.01)
+        return None
+
+    def answer_late(method: str, path: str) -> Any:
+        names = [user.get("name") or {} for user in server.resources("User")]
+        if method == "POST" and any(name.get("givenName") == "Two" for name in names):
+            time.sleep(max(0.0, lost[0] + 4.5 - time.monotonic()))
+        return None
+
+    with judge() as server:
+        server.meddle, server.after = meddle, answer_late
+        scim_site(engine, "field")
+        with in_thread(Publisher(scim_config(engine, server.url, total_timeout=4.0))):
+            run(engine, "INSERT INTO usr (idu, login) VALUES (3, 'cyd')")
+            until(lambda: "cyd" in server.users() and not waiting(engine), "a user")
+            time.sleep(1.0)  # so that the other one's request is not given up before its answer
+            run(
+                engine,
+                "DELETE FROM usr WHERE idu = 3",
+                "INSERT INTO usr (idu, login, fname) VALUES (2, 'cyd', 'Two')",
+            )
+            until(lambda: not waiting(engine), "another user of the name")
+        assert set(server.users()) == {"cyd"}
+        assert not ends(engine)
+
+
 def test_the_end_of_a_user_waits_for_no_request_that_has_made_the_user(engine: Engine) -> None:
     asked: list[str] = []
 

@@ -153,12 +153,14 @@ class ScimReceiver:
         return _lock_in_order(self._stripes, names)
 
     def turn_to_name(self, request: ScimRequest) -> AbstractContextManager[Any]:
-        """Let one connection at a time find or make what is called by a request's names, where servers let two share one.
+        """Let one connection at a time find, make or end what is called by a request's names, or was when in doubt.
 
-        Two objects of ours may be called alike: nobody takes what another connection has made and not yet noted.
+        Two objects of ours may be called alike, and one may have the name of one that ends: nobody takes or deletes
+        what another connection has made and not yet noted.
         """
-        is_shared = not self.mappings[request.mapping].is_unique_for_servers
-        return _lock_in_order(self._name_stripes, request.unique.values if is_shared else ())
+        doubt = self._doubts.get(request.object)
+        names = request.unique.values + (() if doubt is None else doubt.unique.values)
+        return _lock_in_order(self._name_stripes, names)
 
 
 def _lock_in_order(stripes: Sequence[Lock], names: Iterable[str]) -> AbstractContextManager[Any]:
