@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from glob import glob
 from pathlib import Path
 
@@ -107,7 +107,7 @@ def is_worth_spark(order: Order, config: Config) -> bool:
         return False
     if isinstance(order.source, LogOrder):
         return _count_rows(_log(order.source, config)) >= SPARK_ROWS
-    return _size(order) >= SPARK_BYTES
+    return _size(order, config) >= SPARK_BYTES
 
 
 def refuse_order(order: Order) -> None:
@@ -340,11 +340,11 @@ def _catalog_of_database(url: str, log: str, config: Config) -> Catalog:
         engine.dispose()
 
 
-def _size(order: Order) -> int:
-    from eventlog.convert.inputs import input_files
-
+def _size(order: Order, config: Config) -> int:
+    """Count the bytes of the input files."""
+    files: Iterable[Path]
     if isinstance(order.source, FilesOrder):
-        files = input_files(FilesInput(places=tuple(str(Path(word).absolute()) for word in order.inputs)))
+        files = _files(order.source, config, "").paths
     else:
         files = [Path(name) for pattern in order.inputs for name in _files_at(pattern)]
     return sum(file.stat().st_size for file in files)

@@ -220,6 +220,16 @@ def test_a_database_is_for_spark_from_so_many_rows_on(
     assert is_worth_spark(order, config_of(order)) is worth
 
 
+@pytest.mark.parametrize("most, worth", [(1_000, False), (10, True)])
+def test_files_are_for_spark_from_so_many_bytes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, worth: bool
+) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"record_id": 1, "table_name": "usr"}\n')
+    monkeypatch.setattr(build, "SPARK_BYTES", most)
+    order = order_of("files", command.files.make_context("files", [str(tmp_path), "--out", "documents"]).params)
+    assert is_worth_spark(order, config_of(order)) is worth
+
+
 @pytest.mark.parametrize("style", list(Style))
 def test_a_text_that_is_not_utf_8_ends_its_row_and_no_other(sqlite: Engine, tmp_path: Path, style: Style) -> None:
     install(sqlite)
