@@ -32,6 +32,7 @@ UNITS = frozenset(
         "DIGITS",
         "DOCUMENTS",
         "EVENTS",
+        "FORMS",
         "GAPS",
         "HOLDERS",
         "IMAGES",
