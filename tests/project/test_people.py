@@ -39,7 +39,7 @@ INTRODUCTION: Final = ("", "Try it", "Three ways in")
 
 COUNTED: Final = {
     "DBA": (7, 897),
-    "identity": (5, 951),
+    "identity": (5, 990),
     "data": (8, 1073),
     "data, with Spark": (10, 1464),
 }
