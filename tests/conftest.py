@@ -15,7 +15,7 @@ from multiprocessing import forkserver, resource_tracker, util
 import pytest
 from hypothesis import HealthCheck, settings
 
-from eventlog.convert.work import ALONE, processes_share_locks
+from eventlog.convert.work import find_why_alone
 from tests.support import forking
 from tests.support.leftovers import Run
 from tests.support.levels import (
@@ -91,8 +91,8 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says what a machine without shared locks leaves out; what remains is asked of one process."""
-    if not processes_share_locks():
-        terminalreporter.write_line(f"{ALONE} Tests that need several were skipped.")
+    if why := find_why_alone():
+        terminalreporter.write_line(f"{why} Tests that need several were skipped.")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,7 +17,7 @@ from eventlog.convert.build import config_of, conversion_of, is_worth_spark
 from eventlog.convert.commit import SUCCESS, Destination, summary_from
 from eventlog.convert.identity import complete
 from eventlog.convert.orders import LogOrder, Order
-from eventlog.convert.work import ALONE, cores, end_server, foresee_workers, processes_share_locks, save_memory
+from eventlog.convert.work import cores, end_server, find_why_alone, foresee_workers, save_memory
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import SPARK, is_there, require_spark
 from eventlog.core.secrets import bare_address
@@ -174,11 +174,11 @@ def write_lineage(order: Order, config: Config, conversion: Conversion) -> Abstr
 def prepare_processes(order: Order) -> None:
     """Prepare the local engine's processes before pyarrow is loaded and reads its settings."""
     if (order.engine.jobs or cores()) > 1:
-        if processes_share_locks():
+        if why := find_why_alone():
+            say(f"eventlog: {why}", err=True)
+        else:
             # Their common ground is made ready while this process loads its own modules.
             foresee_workers()
-        else:
-            say(f"eventlog: {ALONE}", err=True)
     save_memory()
 
 

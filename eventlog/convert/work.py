@@ -9,6 +9,7 @@ import gc
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -58,17 +59,21 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+LONGEST_FOLDER_BYTES: Final = 75
+"""A socket's path may have 107 bytes, and multiprocessing takes 32 of them below the temporary folder."""
+
+
 @cache
-def processes_share_locks() -> bool:
-    """Return True if processes can share locks: some machines forbid writing to /dev/shm."""
+def find_why_alone() -> str:
+    """Find why one process does the work; empty where several can work together."""
     try:
         get_context(START).Lock()
     except (OSError, ImportError):
-        return False
-    return True
-
-
-ALONE: Final = "This user may not write to /dev/shm, where processes have locks together, so one process does the work."
+        return "This user may not write to /dev/shm, where processes have locks together, so one process does the work."
+    folder = tempfile.gettempdir()
+    if len(os.fsencode(folder)) > LONGEST_FOLDER_BYTES:
+        return f"{folder} is too long for the sockets of several processes, so one does the work; shorten TMPDIR."
+    return ""
 
 
 class SharedTally:
@@ -77,7 +82,7 @@ class SharedTally:
     def __init__(self) -> None:
         # What one process alone counts needs no lock.
         self.shared: Any = SimpleNamespace(value=0, get_lock=nullcontext)
-        if processes_share_locks():
+        if not find_why_alone():
             self.shared = get_context(START).Value("q", 0)
 
     @property
@@ -197,7 +202,7 @@ def end_server() -> None:
 @contextmanager
 def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
     """Start the worker processes for the block; use this one alone if locks cannot be shared."""
-    if jobs == 1 or not processes_share_locks():
+    if jobs == 1 or find_why_alone():
         yield Workers(kept, tally, None)
         return
     foresee_workers()

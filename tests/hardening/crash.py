@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.convert.work import ALONE, processes_share_locks
+from eventlog.convert.work import find_why_alone
 from tests.hardening.targets import Target
 from tests.hardening.writing import TABLES, write
 
@@ -41,8 +41,8 @@ LOADED = (
 
 def processes() -> ForkServerContext:
     """Where processes come from; a test that needs some is skipped where they can have no flags together."""
-    if not processes_share_locks():
-        pytest.skip(ALONE)
+    if why := find_why_alone():
+        pytest.skip(why)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(LOADED))
     return context

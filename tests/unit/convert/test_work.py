@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +20,7 @@ from eventlog.convert.lanes import LanePlan, keep_plan, read_kept_plan
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.sending import SENDING
 from eventlog.convert.settings import Conversion, FilesInput
-from eventlog.convert.work import SharedTally, Task, Workers, advance, processes_share_locks, workers
+from eventlog.convert.work import SharedTally, Task, Workers, advance, find_why_alone, workers
 from eventlog.core.errors import EX_UNAVAILABLE, MachineError
 from eventlog_spark.convert import _absolute
 
@@ -59,10 +63,29 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         def Lock(self) -> None:  # noqa: N802  # as multiprocessing calls it
             raise PermissionError(13, "Permission denied")
 
-    processes_share_locks.cache_clear()
+    find_why_alone.cache_clear()
     monkeypatch.setattr(work, "get_context", lambda _start: Refusing())
     yield
-    processes_share_locks.cache_clear()
+    find_why_alone.cache_clear()
+
+
+def test_who_has_a_long_temporary_folder_is_told_and_converts(tmp_path: Path) -> None:
+    """Python's processes meet at a socket there, and a path of one has at most 107 bytes."""
+    folder = tmp_path / ("long" * 20)
+    folder.mkdir()
+    row = {
+        "record_id": 1,
+        "event_time": "2026-03-02 11:23:42",
+        "event_type": 4,
+        "table_name": "usr",
+        "table_key": "idu=1",
+    }
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    command = [sys.executable, "-m", "eventlog", "convert", "rows.jsonl", "--out", "out", "--engine", "local[2]"]
+    environment = os.environ | {"TMPDIR": str(folder)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, "shorten TMPDIR" in done.stderr) == (0, True), done.stderr
+    assert list((tmp_path / "out").glob("*.xml"))
 
 
 @pytest.mark.usefixtures("alone")
