@@ -125,11 +125,11 @@ def _records(world: World) -> None:
 
 
 def _rows_spoken_of(world: World, record: int) -> list[Row]:
-    """Find the rows of a number a publisher gave a status last: nothing is recorded of rows others gave theirs."""
+    """Find the rows of a number a publisher gave a status last: nothing is recorded of rows others gave theirs, or deleted."""
     rows = world.live[record]
-    if not all(row.foreign for row in rows):
+    if not all(row.foreign or row.gone for row in rows):
         return rows
-    own = [row for row in world.rows.values() if row.record == record and not row.foreign]
+    own = [row for row in world.rows.values() if row.record == record and not (row.foreign or row.gone)]
     return own[-1].alike if own else []
 
 
