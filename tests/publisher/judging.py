@@ -394,4 +394,5 @@ def _said_beside(world: World, row: Row) -> set[str]:
     came = [one for target in world.targets.values() for one in target.came]
     changed = {uid for one in came if one.uid in own for uid in one.beside}
     alike = {one.uid for uid in changed for one in world.rows[uid].alike}
-    return {one.status for one in came if one.uid in alike}
+    given_up = world.max_attempts and any(target.not_taken[uid] for target in world.targets.values() for uid in alike)
+    return {one.status for one in came if one.uid in alike} | ({"E"} if given_up else set())
