@@ -109,7 +109,7 @@ def test_a_registry_that_lacks_the_class(site: Engine, tmp_path: Path) -> None:
     assert {str(state.state) for state in trigger_states(site)} == {"CURRENT"}
 
 
-@pytest.mark.parametrize("value", ["no json", "{}", "[]", '{"style": "nonsense"}', '{"style": 1}'])
+@pytest.mark.parametrize("value", ["no json", "{}", "[]", '{"style": "nothing"}', '{"style": 1}'])
 def test_a_registry_that_somebody_edited(site: Engine, tmp_path: Path, value: str) -> None:
     """Each text of the class's row in turn: what cannot be read is told, and hides what it hid."""
     edited = 0
