@@ -70,9 +70,6 @@ WHERE waiting./* status */status = 'N'
   AND /* among */(1 = 1) AND /* kept */(1 = 1)
 ORDER BY waiting./* record_id */record_id LIMIT :limit;
 
--- oldest_row: the lowest number in the log
-SELECT MIN(/* record_id */record_id) FROM /* log */event_log;
-
 -- transaction_written: column: the transaction that wrote the row, as the row itself says it; it has no time
 , waiting./* transaction_number */eventlog_transaction, NULL;
 
