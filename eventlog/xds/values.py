@@ -415,10 +415,8 @@ class Fields(dict[str, Field]):
         self._settings = settings
         self._called = called or {}
 
-    def calling(self, called: Mapping[RowId, str] | None) -> Fields:
+    def calling(self, called: Mapping[RowId, str]) -> Fields:
         """Make the fields of a change that says how the objects are called that its values name."""
-        if not called:
-            return self
         fields = Fields(self._table, self._catalog, self._settings, called)
         # A copy first: other threads add to these.
         fields.update({name: field for name, field in self.copy().items() if not field.reference})

@@ -202,16 +202,6 @@ def _batches(written: Iterable[Written], size: int | None) -> Iterator[list[Writ
         yield batch[:end]
 
 
-def without_unchanged(change: Change) -> Change | None:
-    """Drop unchanged columns from the images of a row; return None when nothing changed."""
-    if change.op is not Op.MODIFY:
-        return change
-    edits = find_changed(change.edits)
-    if not edits:
-        return None
-    return replace(change, edits=edits)
-
-
 def find_changed(edits: Edits) -> tuple[Edit, ...]:
     """Return the edits of a modify of which the values differ."""
     if isinstance(edits, ImageEdits):

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
 from eventlog.check.outputs import output_points
-from eventlog.check.plugins import plugin_points
 from eventlog.check.point import Point, PointLevel
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
@@ -29,7 +28,6 @@ from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.http.plugin import HttpOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput, StdoutOutput
-from eventlog.web.settings import WebConfig
 from tests.acceptance.command import eventlog, ok
 from tests.support.servers import free_port
 
@@ -171,36 +169,6 @@ def test_the_command_ends_with_the_code_of_the_first_failure(tmp_path: Path) -> 
     assert (done.returncode, "failure  rights" in done.stdout, "readonly" in done.stdout) == (EX_CONFIG, True, True)
     (tmp_path / "eventlog.toml").write_text("[sauce]\n")
     assert eventlog("check", cwd=tmp_path).returncode == EX_CONFIG
-
-
-@pytest.mark.parametrize(
-    "below, said",
-    [
-        ("curves.json", None),
-        ("no/curves.json", "there is no folder"),
-        ("file/curves.json", "there is no folder"),
-        ("closed/curves.json", "may not write into"),
-        (".", "something else"),
-        ("file", "something else"),
-    ],
-)
-def test_the_file_of_curves_is_tried_and_not_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str, said: str | None
-) -> None:
-    (tmp_path / "file").write_text("[source]\n")
-    (tmp_path / "closed").mkdir()
-    allowed = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "closed" and allowed(path, mode))
-    before = sorted(tmp_path.rglob("*"))
-    history = str(tmp_path / below)
-    [point] = [
-        point for point in plugin_points(Config(tables={"web": WebConfig(history=history)})) if point.name == "web"
-    ]
-    assert point.level == (PointLevel.WARNING if said else PointLevel.OK)
-    assert history in point.said
-    assert (said or "are kept in") in point.said
-    assert sorted(tmp_path.rglob("*")) == before
-    assert [point for point in plugin_points(Config()) if point.name == "web"] == []
 
 
 def test_what_nobody_foresaw_is_a_failure_of_that_output_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

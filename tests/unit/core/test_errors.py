@@ -26,6 +26,7 @@ from eventlog.core.errors import (
     SourceError,
     UsageError,
     XmlError,
+    name_file,
     shorten,
     without_promise,
 )
@@ -122,3 +123,10 @@ def test_a_shortened_text_is_the_text_or_its_beginning(text: str) -> None:
 )
 def test_a_promise_of_another_try_can_be_left_out(said: str, without: str) -> None:
     assert without_promise(said) == without
+
+
+@pytest.mark.parametrize("told", [None, "other"])
+def test_an_error_of_a_write_names_its_file(told: str | None) -> None:
+    with pytest.raises(OSError, match="No space") as caught, name_file("folder/file"):
+        raise OSError(28, "No space left on device", told)
+    assert caught.value.filename == (told or "folder/file")

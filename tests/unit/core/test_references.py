@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from eventlog.convert.long_object import decide_pieces
 from eventlog.core.model import Change, Event, Kind, ReadBack, Reason, RowId, Unreadable
 from eventlog.core.references import find_referenced
@@ -107,6 +109,15 @@ def test_a_change_waits_for_a_table_that_cannot_be_read_now() -> None:
     reader = Rows({RowId(None, "place", "name=OSLO"): locked})
     made = Round(catalog=LOOSE, reader=reader).decide([shop_event(1, "place", new="OSLO")])
     assert (made.changes, [outcome.reason for outcome in made.outcomes]) == ([], [Reason.LOCKED])
+
+
+def test_a_change_that_names_nobody_goes_beside_one_that_does() -> None:
+    reader = Rows({RowId(None, "place", "name=OSLO"): {"name": "Oslo"}})
+    other = replace(shop_event(2, "v", new="x"), key="id=2")
+    made = Round(catalog=LOOSE, reader=reader).decide([shop_event(1, "place", new="OSLO"), other])
+    assert [(change.row.key, change.called) for change in made.changes] == [
+        ("id=1", {RowId(None, "place", "name=OSLO"): "name=Oslo"}), ("id=2", None),
+    ]  # fmt: skip
 
 
 def test_a_long_object_names_others_as_the_whole_does() -> None:

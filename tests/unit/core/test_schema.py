@@ -214,3 +214,5 @@ def test_tables_that_differ_by_case_alone_are_told_apart_and_others_know_no_case
     # Which of the two is meant nobody can say.
     assert catalog.find("USR") is None
     assert catalog.find("s.USR") is None
+    bare = Catalog([Table(name=name, columns=()) for name in names])
+    assert [bare.find(name) is not None for name in (*names, "OTHER", "USR")] == [True] * 4 + [False]

@@ -70,6 +70,17 @@ def test_steps_together_tell_what_they_tell_one_after_the_other(
     assert policy.apply(one) == expected
 
 
+@pytest.mark.parametrize("set_to, outcome", [("salary", "none"), ("fname", "A")])
+def test_what_is_set_between_steps_about_another_attribute_stays_so(set_to: str, outcome: str) -> None:
+    """Only where the step between has nothing to do with theirs do both go together."""
+    between = steps.Constant(attribute=set_to, value="none" if set_to == "salary" else "a")
+    both = steps.Text(attributes=("fname",), to="upper"), steps.Text(attributes=("fname",), to="upper")
+    one = replace(change(fname=[None, "b"]), op=Op.ADD)
+    applied = Policy((both[0], between, both[1]), CATALOG).apply(one)
+    assert isinstance(applied, Change)
+    assert {edit.column: edit.new for edit in applied.edits}[set_to] == outcome
+
+
 def test_what_an_expression_came_to_is_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actions, "KNOWN_VALUES", 2)
     policy = Policy((steps.Where(condition="new.fname == 'a'"),), CATALOG)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import ABSENT, Change, Edit, Op, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.core.seams import Written
 from eventlog.xds.write import XdsFormat
 
 USR = Table(
@@ -101,3 +104,36 @@ def test_an_image_without_a_key_is_refused_in_words() -> None:
     with pytest.raises(ExpressionError) as refused:
         XdsFormat().fragment(keyless, CATALOG)
     assert str(refused.value) == "its key is unknown, and XDS names every object by its key"
+
+
+def test_rows_are_written_the_same_however_many_came_before() -> None:
+    """What stands between the values is remembered for a set of columns, and forgotten where there are too many."""
+    names = [f"c{number}" for number in range(11)]
+    catalog = Catalog([Table(name="t", columns=(Column(name="k", key=1), *(Column(name=name) for name in names)))])
+
+    def write_rows(rows: list[tuple[str | None, ...]]) -> list[str]:
+        changes = [
+            Change(
+                row=RowId(None, "t", "k=1"),
+                op=Op.ADD,
+                edits=tuple([Edit(column=name, new=value) for name, value in zip(names, row, strict=True)]),
+                positions=((1,),),
+            )
+            for row in rows
+        ]
+        return [one.text for one in XdsFormat().writer(catalog)(changes) if isinstance(one, Written)]
+
+    rows = [row for row in product((None, "a & b"), repeat=len(names)) for _ in range(3)]
+    assert write_rows(rows) == [text for row in rows[::3] for text in write_rows([row]) * 3]
+
+
+@pytest.mark.parametrize("phones", [(None,), ("1", None), ("1", "2"), None, 5, "a\0"])
+def test_a_child_tables_values_are_written_as_in_the_first_row(phones: object) -> None:
+    row = [Edit(column="fname", new="Jack"), Edit(column=PHONE, new=phones)]  # type: ignore[arg-type] # any cell
+    plain = [Edit(column="fname", new="Jack"), Edit(column=PHONE, new=("7",))]
+    changes = [
+        Change(row=ROW, op=Op.ADD, edits=tuple(edits), positions=((number,),))
+        for number, edits in enumerate((plain, plain, row), 1)
+    ]
+    _, _, *last = XdsFormat().writer(CATALOG)(changes)
+    assert last == list(XdsFormat().writer(CATALOG)(changes[-1:]))

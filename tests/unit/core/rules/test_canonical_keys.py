@@ -139,3 +139,16 @@ def test_what_is_not_there_is_called_as_the_log_has_it() -> None:
     assert not list_wanted(screen(events[:2], catalog, Options()))
     truncated = Event(position=(9,), kind=4, table="t", key="*", time="2026-01-01")
     assert [change.op.value for change in decide([truncated], catalog=catalog).changes] == ["truncate"]
+
+
+def test_columns_of_a_key_that_differ_by_case_alone_are_told_apart() -> None:
+    columns = (Column(name="k", key=1), Column(name="K", key=2), Column(name="a"))
+    catalog = Catalog([Table(schema="s", name="t", columns=columns)])
+    events = [
+        Event(position=(number,), kind=2, table="t", key=key, column="a", old="x", new="y", time="2026-01-01")
+        for number, key in enumerate(("k=1+K=2", "K=2+k=1", "k=2+K=1"), 1)
+    ]
+    changes, _ = decide(events, catalog=catalog)
+    assert [(change.row.key, change.positions) for change in changes] == [
+        ("k=1+K=2", ((1,),)), ("k=1+K=2", ((2,),)), ("k=2+K=1", ((3,),)),
+    ]  # fmt: skip

@@ -164,6 +164,14 @@ def test_the_next_image_of_an_object_is_published_after_a_damaged_one() -> None:
     assert [change.positions for change in decision.changes] == [((2,),)]
 
 
+@pytest.mark.parametrize("old", ['["7","Jack"]', '["8","Jack",null]', '["7","Ja', "x"])
+def test_a_damaged_former_row_is_an_error_also_after_a_good_one(old: str) -> None:
+    good = (6, None, ROW, '["7","John",null]')
+    decision = decided(log(good, (6, None, old, ROW), good))
+    assert [outcome.position for outcome in decision.outcomes if outcome.reason is Reason.INVALID] == [(2,)]
+    assert [position for change in decision.changes for position in change.positions] == [(1,), (3,)]
+
+
 @pytest.mark.parametrize("new", [None, "", "x", "{}", "[1]", '["a"]', '["7","a","b"]'])
 def test_in_a_log_of_others_such_rows_are_read_back(new: str | None) -> None:
     catalog = with_images()
