@@ -87,7 +87,10 @@ def _make_form(names: tuple[str, ...], fields: Fields) -> RowForm | None:
     pieces: list[str] = []
     others: list[tuple[int, str, Field]] = []
     for place, name in enumerate(names):
-        field = fields[name]
+        try:
+            field = fields[name]
+        except ExpressionError:
+            return None  # which one by one is said of the first column that cannot be written
         before, after = field.add, "</add-attr>"
         if field.odd is special:
             before, after = f"{field.add}{field.opening}", f"</value>{after}"

@@ -366,6 +366,10 @@ def _add_attributes(edits: Edits, fields: Fields, forms: RowForms | None) -> str
         return row
     pieces: dict[str, str] = {}
     for column, new in zip(names, news, strict=True):
+        # Nothing is said of it, not even its name.
+        if new is None:
+            pieces[column] = ""
+            continue
         field = fields[column]
         # Nearly every value: plain text, in which nothing has to be escaped.
         if type(new) is str and field.odd(new) is None:

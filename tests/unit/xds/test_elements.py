@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from eventlog.core.errors import ExpressionError
-from eventlog.core.model import ABSENT, Change, Edit, Op, RowId
+from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import Written
 from eventlog.xds.write import XdsFormat
@@ -137,3 +137,13 @@ def test_a_child_tables_values_are_written_as_in_the_first_row(phones: object) -
     ]
     _, _, *last = XdsFormat().writer(CATALOG)(changes)
     assert last == list(XdsFormat().writer(CATALOG)(changes[-1:]))
+
+
+@pytest.mark.parametrize("value, is_written", [(None, True), ("x", False)])
+def test_the_name_of_a_column_without_a_value_is_not_written(value: str | None, is_written: bool) -> None:
+    """Also where rows with the same columns came before."""
+    row = (Edit(column="fname", new="Jack"), Edit(column="a\0", new=value), Edit(column="b\0", new=value))
+    changes = [Change(row=ROW, op=Op.ADD, edits=row, positions=((number,),)) for number in range(1, 4)]
+    told = list(XdsFormat().writer(CATALOG)(changes))
+    assert [isinstance(one, Written) for one in told] == [is_written] * 3
+    assert all("name of attribute 'a" in one.note for one in told if isinstance(one, Refusal))
