@@ -9,7 +9,7 @@ is late, one statement finds which rows are next.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -130,24 +130,23 @@ class UnsealedRows:
         """Read the next rows without their values, about so many.
 
         Rows of a change that goes on behind them are left out. None come where others are to be
-        taken first, or where two have one number.
+        taken first.
         """
         memory, known = view.memory, view.memory.known
         if not (known or memory.any_parked) or self._settings.handle_future_events:
             return []
         asked = limit + NEAR_ROWS
-        rows = self.reader.unread(view.connection, _above(memory.find_edge(known), asked, ALL))
+        rows, goes_on = self.reader.unread(view.connection, _above(memory.find_edge(known), asked, ALL))
         late = self._late(view, known, most_late)
         if len(late) >= most_late:
             return []
         if late:  # by one statement, as above
             numbers = self._late(view, known, asked, above=True)
-            rows = self.reader.unread(view.connection, _request_rows(numbers))
-        if len({row[0] for row in rows}) < len(rows):
-            return []
+            rows, _ = self.reader.unread(view.connection, _request_rows(numbers))
+            goes_on = len(numbers) >= asked
         end = len(rows)
-        if end >= asked:  # there are more behind them, and the last change may go on there
-            end = end_with_a_change(rows, end - NEAR_ROWS)
+        if goes_on:  # the last change may go on behind them
+            end = end_with_a_change(rows, max(0, end - NEAR_ROWS))
         torn = find_torn_places(rows, end)
         return [row for index, row in enumerate(rows[:end]) if index not in torn]
 
@@ -204,12 +203,8 @@ class UnsealedRows:
 
     def objects(self, view: View, numbers: Sequence[int]) -> dict[int, str]:
         """Map these rows to their objects, as far as they still wait."""
-        return objects_of(self._identities, self._read_noted(view, numbers))
-
-    def names(self, view: View, numbers: Sequence[int]) -> list[tuple[str, int]]:
-        """List each object of each of these rows, with the number, as far as they still wait."""
         events = self._read_noted(view, numbers)
-        return [(object_of(self._identities, event), event.position[0]) for event in events]
+        return {event.position[0]: object_of(self._identities, event) for event in events}
 
     def _read_noted(self, view: View, numbers: Sequence[int]) -> Sequence[Event]:
         if not numbers:
@@ -218,7 +213,7 @@ class UnsealedRows:
 
     def continuing(self, view: View, numbers: Sequence[int]) -> set[int]:
         """Find rows that continue the change of the one before them of their object."""
-        return continuing(self.reader.unread(view.connection, _request_rows(numbers)))
+        return continuing(self.reader.unread(view.connection, _request_rows(numbers))[0])
 
     def list_unsealed(self, view: View, run: Run, limit: int) -> list[int]:
         """List waiting rows of a run, neither parked by an output nor taken."""
@@ -274,20 +269,6 @@ def object_of(identities: Identities, event: Event) -> str:
     if row is None:
         return f"#{event.position[0]}"
     return name_of(row)
-
-
-def objects_of(identities: Identities, events: Iterable[Event]) -> dict[int, str]:
-    """Map rows to the objects to park them under.
-
-    Rows of several objects with one number wait as one of every object: a table has one name for
-    it.
-    """
-    objects: dict[int, str] = {}
-    for event in events:
-        name = object_of(identities, event)
-        if objects.setdefault(event.position[0], name) != name:
-            objects[event.position[0]] = EVERY_ROW
-    return objects
 
 
 def name_of(row: RowId) -> str:
