@@ -18,6 +18,7 @@ from eventlog.core.errors import SourceError
 from eventlog.daemon.publisher import Publisher
 from eventlog.publisher import reader
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sources.log.reading import LOOKAHEAD_ROWS, LogSettings, Request, WaitingRows
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -99,6 +100,21 @@ def test_rows_of_one_number_are_refused_together(adopted: Engine, tmp_path: Path
         publisher.run_once()
     assert published(tmp_path) == ["idu=1", "idu=2"]
     assert statuses(adopted)[-2:] == [(12, "S"), (13, "S")]
+
+
+def test_no_look_ends_between_rows_of_one_number(adopted: Engine) -> None:
+    last = LOOKAHEAD_ROWS + 1
+    # Of one object, and more than a look may have: all are taken that it has.
+    write(adopted, *[(number, 6, "idu=1") for number in range(1, last)], *[(last, 6, "idu=1")] * 2)
+    log = Log(adopted, log_columns(adopted, LogNames()))
+    reader = WaitingRows(log, None, LogSettings(query_bytes=1_000))
+    with log.transaction() as connection:
+        rows = reader.next(connection, Request(limit=1, room=1_000)).rows
+        assert [event.position[0] for event in rows] == [*range(1, last)]
+        above = Request(limit=1, room=1_000, among="among_beyond", bounds={"beyond": last - 1})
+        [shared] = reader.next(connection, above).rows
+    assert shared.fault is not None
+    assert shared.fault.startswith(f"record_id {last} is in several rows;")
 
 
 def test_rows_of_one_number_are_held_together(adopted: Engine, tmp_path: Path) -> None:

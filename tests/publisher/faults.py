@@ -410,12 +410,6 @@ FAULTS = [
         "    return [*kept.values()], {number: SHARED.format(number) for number in shared}\n",
         "    return [*kept.values()], {}\n",
     ),
-    JournalFault(
-        "a batch ends between the rows of a number",
-        "sources/log/reading.py",
-        "            while end and rows[end - 1][0] == rows[limit][0]:\n",
-        "            while False:\n",
-    ),
     # rows that are parked unread
     JournalFault(
         "parked unread though an output has a batch ahead",
