@@ -215,37 +215,28 @@ class UnsealedRows:
         """Find rows that continue the change of the one before them of their object."""
         return continuing(self.reader.unread(view.connection, _request_rows(numbers))[0])
 
-    def list_unsealed(self, view: View, run: Run, limit: int) -> list[int]:
-        """List waiting rows of a run, neither parked by an output nor taken."""
-        first, last = run
-        taken, unsealed = view.memory.taken, list[int]()
-        while len(unsealed) < limit and first <= last:
-            page = [int(number) for (number,) in view.ask("unsealed_numbers", first=first, last=last, limit=PAGE_ROWS)]
-            unsealed += [number for number in page if number not in taken]
-            if len(page) < PAGE_ROWS:
-                break
-            first = page[-1] + 1
-        return unsealed[:limit]
-
     def _late(self, view: View, known: RowRanges, limit: int, *, above: bool = False) -> list[int]:
         """Find waiting rows not yet taken, among or `above` known numbers."""
-        taken, last = view.memory.taken, LAST_NUMBER if above else view.memory.find_edge(known)
+        last = LAST_NUMBER if above else view.memory.find_edge(known)
         ends = [(EVER, EVER), *known.parts, (last + 1, last + 1)]
         gaps = [(before[1] + 1, after[0] - 1) for before, after in pairwise(ends)]
         gaps = [(begin, end) for begin, end in gaps if begin <= end]
-        most_gaps = SLOTS if self._log.dialect.constant_ranges else MOST_GAPS
-        asked = fewer(gaps, most_gaps)
+        return self.find_untaken(view, fewer(gaps, SLOTS if self._log.dialect.constant_ranges else MOST_GAPS), limit)
+
+    def find_untaken(self, view: View, runs: Sequence[Run], limit: int) -> list[int]:
+        """Find waiting rows in runs of numbers, neither parked by an output nor taken."""
+        taken = view.memory.taken
         # A whole page even for one row: where gaps are asked for as one, most of it may be taken.
         most = max(limit, PAGE_ROWS)
-        late: list[int] = []
-        while asked and len(late) < limit:
-            rows = view.ask("late_numbers", limit=most, **gap_parameters(self._log, asked))
+        found: list[int] = []
+        while runs and len(found) < limit:
+            rows = view.ask("late_numbers", limit=most, **gap_parameters(self._log, runs))
             page = [int(number) for (number,) in rows]
-            late += [number for number in page if number not in taken]
+            found += [number for number in page if number not in taken]
             if len(page) < most:
                 break
-            asked = [(max(first, page[-1] + 1), last) for first, last in asked if last > page[-1]]
-        return late[:limit]
+            runs = [(max(first, page[-1] + 1), last) for first, last in runs if last > page[-1]]
+        return found[:limit]
 
 
 def _above(number: int, limit: int, room: int) -> Request:
