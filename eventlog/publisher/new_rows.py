@@ -25,6 +25,7 @@ from eventlog.publisher.proven import Proven
 from eventlog.publisher.tables import EVER, LAST_NUMBER
 from eventlog.sources.log.reading import (
     NEAR_ROWS,
+    PROCESSED,
     LogSettings,
     Request,
     WaitingRows,
@@ -117,14 +118,8 @@ class UnsealedRows:
         processed = view.numbers("processed_among", ids=id_list(low)) if low else NO_ROWS
         if not processed:
             return events
-        checked: list[Event] = []
-        for event in events:
-            if (number := event.position[0]) in processed:
-                fault = f"Another row of the log has record_id {number} already, and is processed;"
-                checked.append(replace(event, fault=f"{fault} give this one a number of its own."))
-            else:
-                checked.append(event)
-        return checked
+        faults = {number: PROCESSED.format(number) for number in processed}
+        return [replace(event, fault=faults.get(event.position[0], event.fault)) for event in events]
 
     def unread(self, view: View, limit: int, most_late: int) -> Rows:
         """Read the next rows without their values, about so many.

@@ -61,6 +61,11 @@ NO_LENGTHS: Final = (None, None)
 SHARED: Final = "record_id {} is in several rows; give each a number of its own, and requeue them."
 """The fault of all rows with one number."""
 
+PROCESSED: Final = (
+    "Another row of the log has record_id {} already, and is processed; give this one a number of its own."
+)
+"""The fault of a row with the number of a processed one."""
+
 _number, _kind, _column = itemgetter(0), itemgetter(1), itemgetter(4)
 _transaction, _lengths = itemgetter(BEFORE_COLUMNS), itemgetter(LENGTHS)
 
