@@ -305,9 +305,9 @@ def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
     if doubled:
         message = (
             f"{count_words(doubled, 'row')} with a record_id that another row has:"
-            " rows with one number end with the same status."
+            " while several with one number wait, all end as E, and none is published."
         )
-        yield warning("numbers", message, "Number them again, and make a unique index on the column.")
+        yield warning("numbers", message, "Number them again, requeue them, and make a unique index on the column.")
     if low:
         message = f"{count_words(low, 'row')} with a record_id that is not positive; such rows come before all others."
         yield warning("numbers", message, "Number them again; the format asks for positive numbers.")

@@ -200,6 +200,7 @@ def _read(
     record_id: int,
 ) -> tuple[Any, list[Event]]:
     """Read the row's status, and nearby events of its object in the same state."""
+    from eventlog.sources.log.reading import keep_one_each
     from eventlog.sources.log.row_events import events_in_utc
 
     rows = log.rows(connection, log.query("row_status"), {"record_id": record_id})
@@ -225,11 +226,9 @@ def _read(
     events: list[Event] = []
     for start in range(0, len(numbers), ASKED_ROWS):
         some = {"records": numbers[start : start + ASKED_ROWS], "waiting": waiting}
-        events += events_in_utc(log.rows(connection, query, some), log, who=True)
-    if object_ is None:
-        return status, events
-    # One number may be that of two rows.
-    return status, [event for event in events if identities.row_id(event.table, event.key) == object_]
+        kept, faults = keep_one_each(log.rows(connection, query, some))
+        events += events_in_utc(kept, log, faults, who=True)
+    return status, events
 
 
 def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> str:

@@ -33,7 +33,7 @@ from eventlog.publisher.output_target import OutputTarget
 from eventlog.publisher.planner import PlanMaker
 from eventlog.publisher.plans import TakeAgainError, TakePlan
 from eventlog.publisher.restored import Given
-from eventlog.publisher.row_outcomes import POSITION, Answers, worst_by
+from eventlog.publisher.row_outcomes import Answers, choose_worst
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.table_faults import try_tables
 from eventlog.publisher.tables import JournalRow, OnTheWay
@@ -86,7 +86,7 @@ class Consumer:
         except TakeAgainError as error:
             self._target.forget()
             self._forget_ahead()
-            turn = Turn(moved=True, stale=error.stale, unread=error.unread)
+            turn = Turn(moved=True, stale=error.stale)
         except BaseException as error:
             self._target.forget()
             self._forget_ahead()
@@ -202,7 +202,7 @@ class Consumer:
         self._pulse()
         outcomes: Answers = {}
         if answers:
-            outcomes = worst_by(POSITION, answers)
+            outcomes = choose_worst(answers)
             self._books.enter_answers(outcomes, self._settings.strictness)
         is_over = self._target.finish(self._books, made.planned, outcomes, now, made.taken.objects)
         self._books.enter_delivery(documents, outcomes)

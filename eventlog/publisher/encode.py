@@ -15,7 +15,6 @@ from eventlog.core.counting import MOST_LEFT_EVENTS, TransactionCounts, count_wr
 from eventlog.core.errors import value_shown
 from eventlog.core.model import (
     ABSENT,
-    EVERY_ROW,
     Change,
     Document,
     Edit,
@@ -33,13 +32,11 @@ from eventlog.core.model import (
 from eventlog.core.rules import Decision
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.rules.meaning import end_event
-from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, RowReader, Writer, former_names_of
 from eventlog.delivery.answers import keep_worse
 from eventlog.delivery.blame import blame, describe_error, refuse_fault
 from eventlog.delivery.output import Output
-from eventlog.publisher.new_rows import object_of
 from eventlog.publisher.selection import Take
 from eventlog.publisher.tables import Detail, OnTheWay
 from eventlog.publisher.whole_transactions import GoingOn, in_transactions
@@ -360,9 +357,7 @@ def waits(outcomes: Mapping[Position, Outcome], left: Collection[Position]) -> d
     return waiting
 
 
-def plan_documents(
-    plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], identities: Identities, *, asked: bool
-) -> list[OnTheWay]:
+def plan_documents(plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], *, asked: bool) -> list[OnTheWay]:
     """Make the documents' entries for the journal, with superseded rows; one entry if `asked`."""
     losers: dict[Position, list[Outcome]] = {}
     for outcome in encoded.outcomes.values():
@@ -394,7 +389,7 @@ def plan_documents(
             plan=plan,
             place=index,
             details=[detail],
-            objects=_first_rows(taken, detail.records, identities),
+            objects={taken.objects[record]: record for record in sorted(detail.records, reverse=True)},
             covers=document.covers,
             body=document.body.decode(),
             route=document.route,
@@ -402,16 +397,3 @@ def plan_documents(
         )
         planned.append(entry)
     return planned
-
-
-def _first_rows(taken: Take, records: Collection[int], identities: Identities) -> dict[str, int]:
-    """Map the objects of a document's rows to their first rows: of rows with one number, to all of them."""
-    first = {taken.objects[record]: record for record in sorted(records, reverse=True)}
-    if EVERY_ROW not in first:
-        return first
-    own: dict[str, int] = {}
-    for event in taken.events:
-        if event.position[0] in records:
-            name = object_of(identities, event)
-            own[name] = min(event.position[0], own.get(name, event.position[0]))
-    return own

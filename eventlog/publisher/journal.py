@@ -393,7 +393,7 @@ class Journal(JournalReader):
                 begin, end = memory.seen.parts[0][0], memory.seen.parts[-1][1]
                 first = self._looked + 1 if begin <= self._looked < end else begin
                 self._looked = min(end, first + PIECE_NUMBERS)
-                memory.seen -= RowRanges.of(self.rows.list_unsealed(journal, (first, self._looked), PIECE_ROWS))
+                memory.seen -= RowRanges.of(self.rows.find_untaken(journal, [(first, self._looked)], PIECE_ROWS))
             if memory.any_held:
                 journal.execute("hold_gone")
                 memory.any_held = journal.ask("hold_any")[0][0] is not None

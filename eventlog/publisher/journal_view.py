@@ -160,7 +160,7 @@ class View(Struct, frozen=True):
         at_hand: list[Event] = []
         asked = list(numbers)
         for batch in batches:
-            if batch.events is not None and (batch.is_new or self._all_wait(batch.records, len(batch.events))):
+            if batch.events is not None and (batch.is_new or self._all_wait(batch.records)):
                 at_hand.extend(batch.events)
             else:
                 asked.extend(batch.records)
@@ -168,17 +168,14 @@ class View(Struct, frozen=True):
             at_hand.extend(self.rows.events(self, sorted(set(asked))))
         return at_hand
 
-    def _all_wait(self, records: RowRanges, rows: int) -> bool:
-        """Return True if nobody has taken one of these rows away, or settled it, since they were read.
-
-        There may be more `rows` than numbers: several may have one.
-        """
+    def _all_wait(self, records: RowRanges) -> bool:
+        """Return True if nobody has taken one of these rows away, or settled it, since they were read."""
         if len(records.parts) > MOST_COUNT_LOOKS:
-            return len(self.ask("still_waiting", ids=id_list([*records]))) == rows
+            return len(self.ask("still_waiting", ids=id_list([*records]))) == len(records)
         waiting = 0
         for first, last in records.parts:
             waiting += int(self.ask("count_between", first=first, last=last)[0][0])
-        return waiting == rows
+        return waiting == len(records)
 
     def objects(self, numbers: Iterable[int]) -> Mapping[int, str]:
         """Map these rows to their objects, as far as they still wait."""
@@ -246,8 +243,8 @@ class View(Struct, frozen=True):
                 nameless.append(int(record))
             else:
                 first[str(waiting)] = int(record)
-        # Behind one of every object a row waits under no name of its own, and so do rows of one number.
-        for own, record in self.rows.names(self, nameless):
+        # Behind one of every object a row waits under no name of its own.
+        for record, own in self.rows.objects(self, nameless).items():
             first[own] = min(record, first.get(own, record))
         return first
 

@@ -9,7 +9,7 @@ is late, one statement finds which rows are next.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +25,7 @@ from eventlog.publisher.proven import Proven
 from eventlog.publisher.tables import EVER, LAST_NUMBER
 from eventlog.sources.log.reading import (
     NEAR_ROWS,
+    PROCESSED,
     LogSettings,
     Request,
     WaitingRows,
@@ -117,37 +118,30 @@ class UnsealedRows:
         processed = view.numbers("processed_among", ids=id_list(low)) if low else NO_ROWS
         if not processed:
             return events
-        checked: list[Event] = []
-        for event in events:
-            if (number := event.position[0]) in processed:
-                fault = f"Another row of the log has record_id {number} already, and is processed;"
-                checked.append(replace(event, fault=f"{fault} give this one a number of its own."))
-            else:
-                checked.append(event)
-        return checked
+        faults = {number: PROCESSED.format(number) for number in processed}
+        return [replace(event, fault=faults.get(event.position[0], event.fault)) for event in events]
 
     def unread(self, view: View, limit: int, most_late: int) -> Rows:
         """Read the next rows without their values, about so many.
 
         Rows of a change that goes on behind them are left out. None come where others are to be
-        taken first, or where two have one number.
+        taken first.
         """
         memory, known = view.memory, view.memory.known
         if not (known or memory.any_parked) or self._settings.handle_future_events:
             return []
         asked = limit + NEAR_ROWS
-        rows = self.reader.unread(view.connection, _above(memory.find_edge(known), asked, ALL))
+        rows, goes_on = self.reader.unread(view.connection, _above(memory.find_edge(known), asked, ALL))
         late = self._late(view, known, most_late)
         if len(late) >= most_late:
             return []
         if late:  # by one statement, as above
             numbers = self._late(view, known, asked, above=True)
-            rows = self.reader.unread(view.connection, _request_rows(numbers))
-        if len({row[0] for row in rows}) < len(rows):
-            return []
+            rows, _ = self.reader.unread(view.connection, _request_rows(numbers))
+            goes_on = len(numbers) >= asked
         end = len(rows)
-        if end >= asked:  # there are more behind them, and the last change may go on there
-            end = end_with_a_change(rows, end - NEAR_ROWS)
+        if goes_on:  # the last change may go on behind them
+            end = end_with_a_change(rows, max(0, end - NEAR_ROWS))
         torn = find_torn_places(rows, end)
         return [row for index, row in enumerate(rows[:end]) if index not in torn]
 
@@ -204,12 +198,8 @@ class UnsealedRows:
 
     def objects(self, view: View, numbers: Sequence[int]) -> dict[int, str]:
         """Map these rows to their objects, as far as they still wait."""
-        return objects_of(self._identities, self._read_noted(view, numbers))
-
-    def names(self, view: View, numbers: Sequence[int]) -> list[tuple[str, int]]:
-        """List each object of each of these rows, with the number, as far as they still wait."""
         events = self._read_noted(view, numbers)
-        return [(object_of(self._identities, event), event.position[0]) for event in events]
+        return {event.position[0]: object_of(self._identities, event) for event in events}
 
     def _read_noted(self, view: View, numbers: Sequence[int]) -> Sequence[Event]:
         if not numbers:
@@ -218,39 +208,30 @@ class UnsealedRows:
 
     def continuing(self, view: View, numbers: Sequence[int]) -> set[int]:
         """Find rows that continue the change of the one before them of their object."""
-        return continuing(self.reader.unread(view.connection, _request_rows(numbers)))
-
-    def list_unsealed(self, view: View, run: Run, limit: int) -> list[int]:
-        """List waiting rows of a run, neither parked by an output nor taken."""
-        first, last = run
-        taken, unsealed = view.memory.taken, list[int]()
-        while len(unsealed) < limit and first <= last:
-            page = [int(number) for (number,) in view.ask("unsealed_numbers", first=first, last=last, limit=PAGE_ROWS)]
-            unsealed += [number for number in page if number not in taken]
-            if len(page) < PAGE_ROWS:
-                break
-            first = page[-1] + 1
-        return unsealed[:limit]
+        return continuing(self.reader.unread(view.connection, _request_rows(numbers))[0])
 
     def _late(self, view: View, known: RowRanges, limit: int, *, above: bool = False) -> list[int]:
         """Find waiting rows not yet taken, among or `above` known numbers."""
-        taken, last = view.memory.taken, LAST_NUMBER if above else view.memory.find_edge(known)
+        last = LAST_NUMBER if above else view.memory.find_edge(known)
         ends = [(EVER, EVER), *known.parts, (last + 1, last + 1)]
         gaps = [(before[1] + 1, after[0] - 1) for before, after in pairwise(ends)]
         gaps = [(begin, end) for begin, end in gaps if begin <= end]
-        most_gaps = SLOTS if self._log.dialect.constant_ranges else MOST_GAPS
-        asked = fewer(gaps, most_gaps)
+        return self.find_untaken(view, fewer(gaps, SLOTS if self._log.dialect.constant_ranges else MOST_GAPS), limit)
+
+    def find_untaken(self, view: View, runs: Sequence[Run], limit: int) -> list[int]:
+        """Find waiting rows in runs of numbers, neither parked by an output nor taken."""
+        taken = view.memory.taken
         # A whole page even for one row: where gaps are asked for as one, most of it may be taken.
         most = max(limit, PAGE_ROWS)
-        late: list[int] = []
-        while asked and len(late) < limit:
-            rows = view.ask("late_numbers", limit=most, **gap_parameters(self._log, asked))
+        found: list[int] = []
+        while runs and len(found) < limit:
+            rows = view.ask("late_numbers", limit=most, **gap_parameters(self._log, runs))
             page = [int(number) for (number,) in rows]
-            late += [number for number in page if number not in taken]
+            found += [number for number in page if number not in taken]
             if len(page) < most:
                 break
-            asked = [(max(first, page[-1] + 1), last) for first, last in asked if last > page[-1]]
-        return late[:limit]
+            runs = [(max(first, page[-1] + 1), last) for first, last in runs if last > page[-1]]
+        return found[:limit]
 
 
 def _above(number: int, limit: int, room: int) -> Request:
@@ -274,20 +255,6 @@ def object_of(identities: Identities, event: Event) -> str:
     if row is None:
         return f"#{event.position[0]}"
     return name_of(row)
-
-
-def objects_of(identities: Identities, events: Iterable[Event]) -> dict[int, str]:
-    """Map rows to the objects to park them under.
-
-    Rows of several objects with one number wait as one of every object: a table has one name for
-    it.
-    """
-    objects: dict[int, str] = {}
-    for event in events:
-        name = object_of(identities, event)
-        if objects.setdefault(event.position[0], name) != name:
-            objects[event.position[0]] = EVERY_ROW
-    return objects
 
 
 def name_of(row: RowId) -> str:

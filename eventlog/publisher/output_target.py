@@ -13,7 +13,7 @@ from eventlog.delivery.output import Output
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.plans import Done, TakePlan
 from eventlog.publisher.restored import Given, adopt_given, compare_plans
-from eventlog.publisher.row_outcomes import POSITION, Answers, judge, number_of, worst_by
+from eventlog.publisher.row_outcomes import Answers, choose_worst, judge
 from eventlog.publisher.selection import BEHIND, Parking
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.turn_report import Books, ConsumerSettings
@@ -84,12 +84,12 @@ class OutputTarget:
             return
         there: list[OnTheWay] = []
         missing: list[OnTheWay] = []
-        answers = worst_by(POSITION, target.answers)
+        answers = choose_worst(target.answers)
         for planned in waiting:
             state = target
             if planned.plan != open_plan:  # a receiver that stood here before may have left several
                 state = sink.resolve(planned.plan)
-                answers |= worst_by(POSITION, state.answers)
+                answers |= choose_worst(state.answers)
             arrived, lacking = planned.split(state.has)
             there += arrived
             missing += lacking
@@ -117,7 +117,7 @@ class OutputTarget:
         cut: list[CutTransaction] = []
         spoken: Mapping[int, Outcome] = {}
         if answers:
-            spoken = worst_by(number_of, answers.values())
+            spoken = {position[0]: outcome for position, outcome in answers.items()}
         for sent in planned:
             for detail in sent.details:
                 cut.extend(detail.cut)

@@ -17,9 +17,8 @@ from eventlog.publisher.decide import Decider, causes_of
 from eventlog.publisher.encode import Encoded, KeptWriter, Part, encode, plan_documents, waits
 from eventlog.publisher.plans import TakeAgainError, TakePlan, name_plan, read_plan
 from eventlog.publisher.reader import JournalReader
-from eventlog.publisher.row_outcomes import POSITION, number_of, of_shared_numbers, worst_by
+from eventlog.publisher.row_outcomes import POSITION
 from eventlog.publisher.selection import Parking, Take
-from eventlog.publisher.table_faults import FAULTS
 from eventlog.publisher.tables import EVER, JournalRow, Parked
 from eventlog.publisher.traces import BatchTrace
 
@@ -72,20 +71,16 @@ class PlanMaker:
         parked_again = set(map(attrgetter("record"), again.rows))
         plan_id = name_plan(row.plans + 1, _highest_row(taken, row))
         asked = self._output.sink.capabilities.resolves
-        planned = plan_documents(plan_id, taken, encoded, parked_again, decider.identities, asked=asked)
+        planned = plan_documents(plan_id, taken, encoded, parked_again, asked=asked)
         # What is in no document and does not come again is over: nothing is published of it.
         over = {event.position[0] for event in taken.events} - parked_again
-        unread = {waiting.record for waiting in again.rows if waiting.reason in FAULTS}
         for documents in planned:
             for detail in documents.details:
-                # Rows of one number wait together: the next take knows what cannot be read.
-                if not unread.isdisjoint(detail.records):
-                    raise TakeAgainError("A row cannot be read, and others have its number.", unread=again.unread)
                 over.difference_update(detail.records)
         outcomes: dict[int, Outcome] = {}
         if over and encoded.outcomes:
-            ended = worst_by(number_of, encoded.outcomes.values())
-            outcomes = {number: ended[number] for number in over if number in ended}
+            ended = encoded.outcomes
+            outcomes = {number: ended[number,] for number in over if (number,) in ended}
         readable = self._journal.faults.find_ended(self._output.name, taken, again.faulty)
         return TakePlan(
             taken=taken,
@@ -143,7 +138,7 @@ class PlanMaker:
         may_leave = not left_before or bool(taken.parked)
         may_leave = may_leave or any(event.position[0] not in left_before for event in taken.events)
         with step(span, "encode", output=name):
-            encoded = encode(
+            return encode(
                 self._output,
                 parts,
                 after=after,
@@ -154,10 +149,6 @@ class PlanMaker:
                 reader=decider.round.reader,
                 writer=self._writer,
             )
-        if encoded.outcomes and max(map(len, map(POSITION, taken.events)), default=0) > 1:
-            shared = of_shared_numbers(taken.events, encoded.outcomes)
-            return replace(encoded, outcomes={**encoded.outcomes, **shared})
-        return encoded
 
     def _park_again(self, taken: Take, encoded: Encoded, now: int) -> _Again:
         """Park the rows of a take that must wait by the rules; no document has rows behind them."""

@@ -26,16 +26,12 @@ if TYPE_CHECKING:
 class TakeAgainError(EventlogError):
     """Nothing was planned: rows are read again.
 
-    `stale` is what rows name that cannot be read, where tables may look another way by now. `unread` are tables that
-    cannot be read since this turn.
+    `stale` is what rows name that cannot be read, where tables may look another way by now.
     """
 
-    def __init__(
-        self, message: str, *, stale: frozenset[Cause] | None = None, unread: Mapping[str, Unreadable] | None = None
-    ) -> None:
+    def __init__(self, message: str, *, stale: frozenset[Cause] | None = None) -> None:
         super().__init__(message)
         self.stale = stale
-        self.unread = unread or {}
 
 
 class TakePlan(Struct, frozen=True, kw_only=True):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import replace
 
-from eventlog.core.model import SEVERITY, Event, Outcome, Position, Reason, Status
-from eventlog.delivery.answers import Key, keep_worse
+from eventlog.core.model import SEVERITY, Outcome, Position, Reason, Status
+from eventlog.delivery.answers import keep_worse
 from eventlog.publisher.new_rows import touch
 from eventlog.publisher.tables import Detail, OnTheWay
 
@@ -34,50 +34,15 @@ Answers = Mapping[Position, Outcome]
 """Outcomes of events, by their positions."""
 
 
-def worst_by(key: Callable[[Outcome], Key], outcomes: Iterable[Outcome]) -> dict[Key, Outcome]:
-    """Choose the worst outcome of each event, by POSITION, or of the rows with each number."""
-    worst: dict[Key, Outcome] = {}
+def choose_worst(outcomes: Iterable[Outcome]) -> dict[Position, Outcome]:
+    """Choose the worst outcome of each event."""
+    worst: dict[Position, Outcome] = {}
     for outcome in outcomes:
-        keep_worse(worst, key(outcome), outcome)
+        keep_worse(worst, outcome.position, outcome)
     return worst
 
 
 POSITION: Final = attrgetter("position")
-
-
-def number_of(outcome: Outcome) -> int:
-    """Return the number of the event's row. A log may have several with one, indistinguishable to a
-    statement.
-    """
-    return outcome.position[0]
-
-
-def of_shared_numbers(events: Iterable[Event], answers: Answers) -> dict[Position, Outcome]:
-    """Decide the end of rows with one number together.
-
-    A database cannot tell them apart: where some failed and others were published, all get a warning.
-    A row that was published is not called an error for its neighbour's sake.
-    """
-    positions: dict[int, list[Position]] = {}
-    for event in events:
-        positions.setdefault(event.position[0], []).append(event.position)
-    ends: dict[Position, Outcome] = {}
-    for number, alike in positions.items():
-        spoken = [answers[position] for position in alike if position in answers]
-        bad = [outcome for outcome in spoken if outcome.status in (Status.ERROR, Status.FATAL)]
-        waits = any(outcome.status is Status.NEW for outcome in spoken)
-        if len(alike) == 1 or not bad or len(bad) == len(alike) or waits:
-            continue
-        problem = f"{len(bad)} of them could not be published: {bad[0].note}"
-        joined = Outcome(
-            position=(number,),
-            status=Status.WARNING,
-            reason=bad[0].reason,
-            note=f"{len(alike)} rows have this record_id, and {problem}",
-        )
-        for position in alike:
-            ends[position] = replace(joined, position=position)
-    return ends
 
 
 def judge(
@@ -91,7 +56,7 @@ def judge(
 
     Return how its rows end, and why which of them come again.
     """
-    ended = worst_by(number_of, detail.said)
+    ended = {outcome.position[0]: outcome for outcome in detail.said}
     # Silence is success.
     if not answers:
         return ended, {}

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from eventlog.core.model import EVERY_ROW, Event, Reason
 from eventlog.core.rules.screen import Identities, due
 from eventlog.publisher.memory import Sealed, Stamp
-from eventlog.publisher.new_rows import object_of, objects_of
+from eventlog.publisher.new_rows import object_of
 from eventlog.publisher.table_faults import TableFault
 from eventlog.publisher.tables import EVER, FOR_SOMEBODY, LAST_NUMBER, OnTheWay, Parked
 from eventlog.sources.marks import RowRanges
@@ -81,11 +81,11 @@ class ObjectNames(Mapping[int, str]):
         self._events = events
 
     @cached_property
-    def _by_number(self) -> Mapping[int, Sequence[Event]]:
+    def _by_number(self) -> Mapping[int, Event]:
         return _by_number(self._events)
 
     def __getitem__(self, number: int) -> str:
-        return objects_of(self._identities, self._by_number[number])[number]
+        return object_of(self._identities, self._by_number[number])
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._by_number)
@@ -120,23 +120,21 @@ class Unanswered(Struct, frozen=True, dict=True):
             return False
         return self.stops or name in self.first_rows
 
-    def blocks(self, record: int, names: Collection[str], attempts: int) -> bool:
-        """Return True if a row of these objects, offered so often, is behind one of them."""
+    def blocks(self, record: int, name: str, attempts: int) -> bool:
+        """Return True if a row of this object, offered so often, is behind one of them."""
         if not self.documents:
             return False
-        if self.stops and not attempts and record > self._last_again(names):
+        if self.stops and not attempts and record > self._last_again(name):
             return True
-        if EVERY_ROW in names:
+        if name == EVERY_ROW:
             return not self.again or record > min(self.first_rows.values(), default=record)
-        known = [name for name in names if name in self.first_rows]
-        # Rows of several objects hold up all that is behind them, also what goes before a document.
-        comes_any = EVERY_ROW in self.again or len(names) > 1
-        return any(not (comes_any or name in self.again) or record > self.first_rows[name] for name in known)
+        comes_again = name in self.again or EVERY_ROW in self.again
+        return name in self.first_rows and (not comes_again or record > self.first_rows[name])
 
-    def _last_again(self, names: Collection[str]) -> int:
-        """Return the last row to be retried among those waiting for these objects."""
-        asked = self.again if EVERY_ROW in names else {*names, EVERY_ROW}
-        return max([self.again.get(name, EVER) for name in asked], default=EVER)
+    def _last_again(self, name: str) -> int:
+        """Return the last row to be retried among those waiting for this object."""
+        asked = self.again if name == EVERY_ROW else {name, EVERY_ROW}
+        return max([self.again.get(one, EVER) for one in asked], default=EVER)
 
 
 NOTHING_SENT: Final = Unanswered()
@@ -157,8 +155,6 @@ class Parking(Struct):
     of_every_row: int = LAST_NUMBER
     """The first row that speaks of a whole table and waits; all that are behind it wait with it."""
     rows: list[Parked] = []
-    records: set[int] = set()
-    """Their numbers: each waits once, though several documents may have rows of it."""
 
     def add(
         self,
@@ -170,9 +166,6 @@ class Parking(Struct):
         attempts: int = 0,
     ) -> None:
         """Park a row until `due`, or behind an earlier one of its object."""
-        if record in self.records:
-            return
-        self.records.add(record)
         self.moved.add(name)
         if name in self.led:
             due = None
@@ -279,7 +272,7 @@ def _divide(
 ) -> Take:
     """Divide a take where rows wait: some go, others begin to wait or wait on."""
     by_number = _by_number(taken.events)
-    objects, new_names, shared = _name_objects(by_number, waited, identities)
+    objects, new_names = _name_objects(by_number, waited, identities)
     parking = _parking(view, output, new_names, waited, freed, unanswered, by_number)
     held = view.numbers("held_among", ids=id_list([*by_number])) if view.memory.any_held and by_number else ()
     waiting_tables = set[str]()
@@ -288,15 +281,15 @@ def _divide(
     unparked: list[Parked] = []
     gone_on = 0
     for number in _in_order(view, by_number):
-        alike, name, former = by_number[number], objects[number], waited.get(number)
+        event, name, former = by_number[number], objects[number], waited.get(number)
         if former is not None and former.waits_at(now):
             # It has a time of its own, though another row of its object may go.
             parking.stays(number, former.object)
             continue
         attempts = 0 if former is None else former.attempts
-        is_blocked = unanswered.blocks(number, shared.get(number) or (name,), attempts)
+        is_blocked = unanswered.blocks(number, name, attempts)
         is_behind = parking.is_behind(name, former) or (is_blocked and name != EVERY_ROW)
-        wait = _wait(alike, number in held, is_behind, untried, waiting_tables, now)
+        wait = _wait(event, number in held, is_behind, untried, waiting_tables, now)
         if restored is not None and number <= restored and (wait is None or number not in held):
             wait = Reason.RESTORED.value, None, None
         # Rows behind one that speaks of a whole table wait with it, whatever their objects are.
@@ -305,7 +298,8 @@ def _divide(
             wait = wait or (BEHIND, now, None)
         may_stay = former is not None and former.object == name
         if wait is None and name == EVERY_ROW:
-            waits = is_blocked or _waits_for_any(view, parking, number, shared.get(number), gone_on)
+            # For earlier ones of any object.
+            waits = is_blocked or bool(parking.rows) or view.count_parked_below(output, number) > gone_on
             wait = (BEHIND, now + round(EVERY_ROW_SECONDS * 1000), None) if waits else None
             may_stay = False
         # A row that waits on as it did stays as it is, with the time that it has.
@@ -313,7 +307,7 @@ def _divide(
             parking.stays(number, name)
             continue
         if wait is None:
-            going.extend(alike)
+            going.append(event)
             gone_on += former is not None
         else:
             parking.add(number, name, *wait, attempts)
@@ -331,24 +325,8 @@ def _divide(
     )
 
 
-def _by_number(events: Iterable[Event]) -> dict[int, list[Event]]:
-    by_number: dict[int, list[Event]] = {}
-    for event in events:
-        by_number.setdefault(event.position[0], []).append(event)
-    return by_number
-
-
-def _waits_for_any(view: View, parking: Parking, number: int, names: set[str] | None, gone_on: int) -> bool:
-    """Return True if rows of several objects with one number wait for earlier ones of any of these.
-
-    Without names: for earlier ones of any object.
-    """
-    if names is None:
-        return bool(parking.rows) or view.count_parked_below(parking.output, number) > gone_on
-    if not names.isdisjoint(parking.blocked):
-        return True
-    # Those that were set back may be before all that waits of their objects, and have to lead it.
-    return not names.isdisjoint(parking.waiting) and view.count_parked_below(parking.output, number) > gone_on
+def _by_number(events: Iterable[Event]) -> dict[int, Event]:
+    return {event.position[0]: event for event in events}
 
 
 def _parking(
@@ -380,49 +358,38 @@ def _parking(
 
 
 def _name_objects(
-    by_number: Mapping[int, Sequence[Event]], waited: Mapping[int, Parked], identities: Identities
-) -> tuple[dict[int, str], set[str], dict[int, set[str]]]:
-    """Map rows to objects; list further objects with perhaps waiting rows, and the objects of
-    shared numbers.
-    """
+    by_number: Mapping[int, Event], waited: Mapping[int, Parked], identities: Identities
+) -> tuple[dict[int, str], set[str]]:
+    """Map rows to objects; list further objects with perhaps waiting rows."""
     objects = {number: row.object for number, row in waited.items() if number in by_number}
     named: dict[int, str] = {}
-    shared: dict[int, set[str]] = {}
-    for number, alike in by_number.items():
-        if len(alike) > 1:
-            names = {object_of(identities, event) for event in alike}
-            if len(names) > 1:
-                named[number] = EVERY_ROW
-                if EVERY_ROW not in names:
-                    shared[number] = names
-                continue
+    for number, event in by_number.items():
         # Rows that waited behind one of every object go on under their own, as new ones do.
         if objects.get(number, EVERY_ROW) == EVERY_ROW:
-            named[number] = object_of(identities, alike[0])
-    new_names = {*named.values(), EVERY_ROW}.union(*shared.values())
-    return objects | named, new_names, shared
+            named[number] = object_of(identities, event)
+    return objects | named, {*named.values(), EVERY_ROW}
 
 
-def _in_order(view: View, by_number: Mapping[int, Sequence[Event]]) -> list[int]:
+def _in_order(view: View, by_number: Mapping[int, Event]) -> list[int]:
     order = sorted(by_number)
     # What takes effect earlier comes first, whatever its number is.
     if view.settings.handle_future_events:
-        order.sort(key=lambda number: due(by_number[number][0]))
+        order.sort(key=lambda number: due(by_number[number]))
     return order
 
 
-def _set_aside(parked: Sequence[Parked], by_number: Mapping[int, Sequence[Event]]) -> list[tuple[int, int | None]]:
+def _set_aside(parked: Sequence[Parked], by_number: Mapping[int, Event]) -> list[tuple[int, int | None]]:
     """List the transactions of waiting rows, and when these are due."""
     waiting: list[tuple[int, int | None]] = []
     for row in parked:
-        transactions = [event.transaction for event in by_number[row.record]]
-        due = None if row.is_held else row.due or 0
-        waiting += [(known.mark, due) for known in transactions if known is not None]
+        transaction = by_number[row.record].transaction
+        if transaction is not None:
+            waiting.append((transaction.mark, None if row.is_held else row.due or 0))
     return waiting
 
 
 def _wait(
-    events: Sequence[Event],
+    event: Event,
     held: bool,
     is_behind: bool,
     untried: Untried,
@@ -437,9 +404,8 @@ def _wait(
         return Reason.HELD.value, None, None
     if is_behind:
         return BEHIND, now, None
-    for event in events:
-        if event.table is not None and event.table in untried:
-            fault = untried[event.table]
-            waiting_tables.add(event.table)
-            return fault.why.reason.value, fault.rest_due, fault.why.note
+    if event.table is not None and event.table in untried:
+        fault = untried[event.table]
+        waiting_tables.add(event.table)
+        return fault.why.reason.value, fault.rest_due, fault.why.note
     return None

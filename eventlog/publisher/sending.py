@@ -2,22 +2,19 @@
 
 Law: without an answer that can be read a document keeps its plan, its id and its body, whatever
 becomes of others. A readable "again" parks its own rows, and frees what was never sent of their
-objects; all else behind them waits as it is. Documents with rows of one number are entered together:
-where one has an answer the others are sent too. Behind one that comes again they come again, too.
+objects; all else behind them waits as it is.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import chain
 from typing import Final
 
-from eventlog.core.model import EVERY_ROW, Outcome, Position, Reason, Status
+from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.core.seams import Sink
 from eventlog.delivery.lanes import Turns, deliver
 from eventlog.publisher.new_rows import touch
-from eventlog.publisher.row_outcomes import POSITION, end_retries, worst_by
+from eventlog.publisher.row_outcomes import choose_worst, end_retries
 from eventlog.publisher.selection import Unanswered
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.turn_report import ConsumerSettings
@@ -89,22 +86,11 @@ class HandOver:
         self._blocked: set[str] = set()
         """Objects of which a document waits or comes again."""
         self._all_blocked = False
-        self._unread_objects = set[str]()
-        """Objects of which a document waits, because nobody could read what was answered."""
-        self._is_ended = False
-        """Whether an answer ends the output."""
-        self._awaited = set[int]()
-        """Shared numbers of documents with an answer, which is entered with those of the others."""
-        self._behind = set[int]()
-        """What was sent behind one that comes again: the others of its number have an answer."""
-        counts = Counter(chain.from_iterable(document.records for document in waiting))
-        self._shared = {record for record, count in counts.items() if count > 1}
-        """Numbers that rows of several documents have."""
 
     @property
     def unread(self) -> list[OnTheWay]:
-        """List documents with an unreadable answer, and those repeated with them."""
-        return [*[self._waiting[number] for number in sorted(self._unread)], *self._over]
+        """List documents with an unreadable answer."""
+        return [self._waiting[number] for number in sorted(self._unread)]
 
     def run(self) -> None:
         """Send all free documents; after a failure nothing more is sent, and answers so far count."""
@@ -124,30 +110,11 @@ class HandOver:
                 self._take(number, self._sink.commit(self._waiting[number].plan, [document]))
 
     def enter_answers(self) -> None:
-        """Enter the answers so far, except for rows sharing a number with an unanswered document's."""
-        kept = self._find_entangled() if self._shared else []
-        numbers = {record for document in kept for record in document.records}
-        over = [document for document in self._over if document not in kept]
-        freed, known = self._freed, self._answers.items()
-        answers = {position: outcome for position, outcome in known if position[0] not in numbers}
-        self._answers = {position: outcome for position, outcome in known if position[0] in numbers}
-        self._over, self._freed = kept, []
+        """Enter the answers so far."""
+        over, freed, answers = self._over, self._freed, self._answers
+        self._over, self._freed, self._answers = [], [], {}
         if over or freed:
             self._enter(over, freed, answers)
-
-    def _find_entangled(self) -> list[OnTheWay]:
-        """Find answered documents whose rows share a number with an unanswered one.
-
-        Such rows have one status: given now, a row to be retried would have it already.
-        """
-        waiting = [document for number, document in enumerate(self._waiting) if number not in self._finished]
-        numbers = self._shared.intersection(chain.from_iterable(document.records for document in waiting))
-        kept: list[OnTheWay] = []
-        for document in reversed(self._over):
-            if not numbers.isdisjoint(document.records):
-                kept.insert(0, document)
-                numbers.update(document.records)
-        return kept
 
     def _holds(self, number: int) -> bool:
         """Return True if a document is not sent now."""
@@ -156,19 +123,11 @@ class HandOver:
         document = self._waiting[number]
         if self._all_blocked or touch(self._blocked, document.objects):
             self._block(document)
-            if not self._is_awaited(document):
-                return True
-            self._behind.add(number)
+            return True
         # The last moment to see that another publisher has the lock.
         self._confirm()
         self._unsent.discard(document.key)
         return False
-
-    def _is_awaited(self, document: OnTheWay) -> bool:
-        """Return True if answers of others wait for this one; False once it is blocked itself."""
-        if self._is_ended or touch(self._unread_objects, document.objects):
-            return False
-        return not self._awaited.isdisjoint(document.records)
 
     def _take(self, number: int, outcomes: Sequence[Outcome]) -> None:
         document = self._waiting[number]
@@ -178,22 +137,17 @@ class HandOver:
             self.complaint = outcomes[0].note
             self._unread.add(number)
             self._block(document)
-            self._unread_objects.update([EVERY_ROW] if self._stops else document.objects)
             self._pulse()
             return
-        if number in self._behind:  # only a repeat leaves the right state there
-            positions = chain.from_iterable((document.covers or {}).values())
-            outcomes = [Outcome(position=at, status=Status.NEW, reason=Reason.HELD) for at in positions]
         self._finished.add(number)
         self.answered += 1
         self._over.append(document)
-        self._awaited.update(self._shared.intersection(document.records))
-        self._answers = worst_by(POSITION, [*self._answers.values(), *outcomes])
+        self._answers = choose_worst([*self._answers.values(), *outcomes])
         if any(outcome.status is Status.NEW for outcome in outcomes):
             self._free_behind(number)
             self._block(document)
         if any(self._settings.strictness.ends(outcome.status) for outcome in outcomes):
-            self._all_blocked = self._is_ended = True
+            self._all_blocked = True
         if len(self._over) >= self._unentered_most:
             self.enter_answers()
         self._pulse()
@@ -209,14 +163,12 @@ class HandOver:
 
         It is read again, behind that one.
         """
-        names, records = set(self._waiting[number].objects), set(self._waiting[number].records)
+        names = set(self._waiting[number].objects)
         for later in range(number + 1, len(self._waiting)):
             document = self._waiting[later]
             is_unsent = document.key in self._unsent and later not in self._finished
-            is_alike = touch(names, document.objects) or not records.isdisjoint(document.records)
-            if is_unsent and (self._stops or is_alike):
+            if is_unsent and (self._stops or touch(names, document.objects)):
                 names.update(document.objects)
-                records.update(document.records)
                 self._unsent.discard(document.key)
                 self._finished.add(later)
                 self._freed.append(document)

@@ -229,18 +229,11 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         return False
 
     def split(self, has: Callable[[str], bool]) -> tuple[list[OnTheWay], list[OnTheWay]]:
-        """Split the documents into those a target has and those to be repeated with earlier rows."""
+        """Split the documents into those a target has and the others."""
         there: list[Detail] = []
         missing: list[Detail] = []
         for detail in self.details:
             (there if has(detail.document) else missing).append(detail)
-        lacking = {record for detail in missing for record in detail.records}
-        for index, detail in enumerate(there):
-            # Rows of one number come again together, and what is behind them with them.
-            if not lacking.isdisjoint(detail.records):
-                missing += there[index:]
-                del there[index:]
-                break
         return [replace(self, details=there)] if there else [], [replace(self, details=missing)] if missing else []
 
     def again(self) -> Document:

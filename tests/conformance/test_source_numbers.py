@@ -1,8 +1,7 @@
-"""Rows with odd numbers, or with one that another row has: a bad row never ends a good one, and `check` finds them."""
+"""Rows with odd numbers, or with one that another row has: none is published, and `check` finds them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,14 +15,13 @@ from eventlog.check.examine import check
 from eventlog.check.point import Point, PointLevel
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SourceError
-from eventlog.core.model import Document, Outcome
 from eventlog.daemon.publisher import Publisher
-from eventlog.publisher import reader, sending
+from eventlog.publisher import reader
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sources.log.reading import LOOKAHEAD_ROWS, LogSettings, Request, WaitingRows
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from tests.publisher.scene import Scene
 from tests.support.logged import USR, run
 
 LOG = (
@@ -71,36 +69,67 @@ def found(engine: Engine, folder: Path) -> list[Point]:
     return [point for point in check(lambda: config(engine, folder)) if point.name == "numbers"]
 
 
+def notes(engine: Engine) -> dict[int, str]:
+    with engine.connect() as connection:
+        return {
+            int(number): str(note)
+            for number, note in connection.execute(text("SELECT record_id, note FROM event_log_outcome"))
+        }
+
+
 @pytest.mark.parametrize("limit", [1, 2, 10_000])
-def test_a_bad_row_does_not_end_a_good_one_of_its_number(adopted: Engine, tmp_path: Path, limit: int) -> None:
+def test_rows_of_one_number_are_refused_together(adopted: Engine, tmp_path: Path, limit: int) -> None:
     write(adopted, (7, 9, "idu=1"), (7, 6, "idu=2"), (0, 6, "idu=1"), (-4, 6, "idu=3"), (8, 9, "x"), (8, 9, "y"))
-    write(adopted, (9, 6, "idu=3"), (9, 6, "idu=3"))
+    write(adopted, (9, 6, "idu=3"), (9, 6, "idu=3"), *[(11, 6, "idu=2")] * 40, (12, 6, "idu=1"))
     with Publisher(config(adopted, tmp_path, limit)) as publisher:
         for _ in range(9):
             publisher.run_once()
-    assert statuses(adopted) == [(-4, "E"), (0, "E"), (7, "W"), (7, "W"), (8, "E"), (8, "E"), (9, "S"), (9, "S")]
-    with adopted.connect() as connection:
-        notes = connection.execute(
-            text("SELECT note FROM event_log_outcome WHERE record_id <= 0 ORDER BY record_id")
-        ).scalars()
-        assert [*notes] == ["record_id is -4; it must be positive.", "record_id is 0; it must be positive."]
-    published = "".join(file.read_text() for file in tmp_path.glob("*.xml"))
-    assert [f"idu={number}" in published for number in (1, 2, 3)] == [False, True, True]
-    with adopted.connect() as connection:
-        note = connection.execute(text("SELECT note FROM event_log_outcome WHERE record_id = 7")).scalar_one()
-    assert note.startswith("2 rows have this record_id, and 1 of them could not be published: event_type is 9")
+        assert {*statuses(adopted)} == {*((number, "E") for number in (-4, 0, 7, 8, 9, 11)), (12, "S")}
+        assert published(tmp_path) == ["idu=1"]
+        noted = notes(adopted)
+        assert [noted[-4], noted[0]] == [
+            "record_id is -4; it must be positive.",
+            "record_id is 0; it must be positive.",
+        ]
+        assert noted[7] == "record_id 7 is in several rows; give each a number of its own, and requeue them."
+        run(adopted, "UPDATE event_log SET record_id = 13 WHERE table_key = 'idu=2' AND record_id = 7")
+        run(adopted, "UPDATE event_log SET event_type = 6 WHERE record_id = 7")
+        log = Log(adopted, log_columns(adopted, LogNames()))
+        requeue(log, [(7, 7), (13, 13)], Choice(statuses="E"))
+        publisher.run_once()
+        publisher.run_once()
+    assert published(tmp_path) == ["idu=1", "idu=2"]
+    assert statuses(adopted)[-2:] == [(12, "S"), (13, "S")]
+
+
+def test_no_look_ends_between_rows_of_one_number(adopted: Engine) -> None:
+    last = LOOKAHEAD_ROWS + 1
+    # Of one object, and more than a look may have: all are taken that it has.
+    write(adopted, *[(number, 6, "idu=1") for number in range(1, last)], *[(last, 6, "idu=1")] * 2)
+    log = Log(adopted, log_columns(adopted, LogNames()))
+    reader = WaitingRows(log, None, LogSettings(query_bytes=1_000))
+    with log.transaction() as connection:
+        rows = reader.next(connection, Request(limit=1, room=1_000)).rows
+        assert [event.position[0] for event in rows] == [*range(1, last)]
+        above = Request(limit=1, room=1_000, among="among_beyond", bounds={"beyond": last - 1})
+        [shared] = reader.next(connection, above).rows
+    assert shared.fault is not None
+    assert shared.fault.startswith(f"record_id {last} is in several rows;")
 
 
 def test_rows_of_one_number_are_held_together(adopted: Engine, tmp_path: Path) -> None:
-    write(adopted, (6, 6, "idu=3"), (7, 6, "idu=1"), (7, 6, "idu=2"))
+    write(adopted, (6, 6, "idu=3"), (7, 6, "idu=1"))
     log = Log(adopted, log_columns(adopted, LogNames()))
     with Publisher(config(adopted, tmp_path)) as publisher:
         hold(log, [(7, 7)])
         publisher.run_once()
+        write(adopted, (7, 6, "idu=2"))
+        publisher.run_once()
         assert statuses(adopted) == [(6, "S"), (7, "N"), (7, "N")]
         release(log, [(7, 7)])
         publisher.run_once()
-    assert statuses(adopted) == [(6, "S"), (7, "S"), (7, "S")]
+    assert statuses(adopted) == [(6, "S"), (7, "E"), (7, "E")]
+    assert published(tmp_path) == ["idu=3"]
 
 
 def test_check_finds_odd_numbers(adopted: Engine, tmp_path: Path) -> None:
@@ -217,65 +246,22 @@ def write_values(engine: Engine, *rows: tuple[int, str, str]) -> None:
 
 
 @pytest.mark.parametrize("most", [32_000_000, 100_000])
-def test_long_values_of_rows_of_one_number_are_published_with_their_own_rows(
-    adopted: Engine, tmp_path: Path, most: int
-) -> None:
+def test_long_values_of_rows_of_one_number_delay_no_others(adopted: Engine, tmp_path: Path, most: int) -> None:
     large, long = "A" * 30_000, "B" * 30_000
-    write_values(adopted, (6, "idu=3", "first"), (7, "idu=1", large), (7, "idu=2", long), (7, "idu=3", "short"))
-    write_values(adopted, (8, "idu=1", "C" * 600), (8, "idu=2", "D" * 600), (9, "idu=3", "E" * 70_000))
-    # Of a number too: they are not read, and end none that is good.
-    write_values(adopted, (9, "idu=1", "good"), (9, "idu=2", "F" * 2_000))
+    write_values(adopted, (6, "idu=3", "first"), (7, "idu=1", large), (7, "idu=2", long), (8, "idu=3", large))
+    write_values(adopted, (9, "idu=1", "C" * 600), (9, "idu=2", "D" * 70_000), (10, "idu=3", "E" * 70_000))
+    write_values(adopted, (11, "idu=1", long))
     settings = msgspec.structs.replace(
         config(adopted, tmp_path), publisher=PublisherConfig(value_limit=60_000, query_bytes=most)
     )
     with Publisher(settings) as publisher:
         for _ in range(6):
             publisher.run_once()
-    assert statuses(adopted) == [(number, "W" if number == 9 else "S") for number in (6, 7, 7, 7, 8, 8, 9, 9, 9)]
+    ended = [(6, "S"), (7, "E"), (7, "E"), (8, "S"), (9, "E"), (9, "E"), (10, "E"), (11, "S")]
+    assert statuses(adopted) == ended
+    assert [note.partition(" ")[0] for number, note in sorted(notes(adopted).items())] == ["record_id"] * 2 + [
+        "old_value"
+    ]
     written = "".join(file.read_text() for file in sorted(tmp_path.glob("*.xml")))
-    expected = {"first", large, long, "short", "C" * 600, "D" * 600, "good", "F" * 2_000}
-    assert {value for value in expected if written.count(f">{value}<") != 1} == set()
-    assert "EEE" not in written
-
-
-def test_a_number_is_over_when_all_its_documents_are(postgresql: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "ANSWERED_DOCUMENTS", 1)  # each answer is entered before the next document goes
-    scene = Scene(postgresql, "one")
-    one = scene.receivers["one"]
-    commit, wanted_again = one.commit, iter([set[int](), {7}])
-
-    def answer(plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        one.again = next(wanted_again, set())
-        return commit(plan, documents)
-
-    monkeypatch.setattr(one, "commit", answer)
-    scene.table.write(7, key="idu=1")
-    scene.table.write(7, key="idu=2")
-    scene.publish()
-    assert (one.came, scene.waiting()) == ([7], [7, 7])
-    scene.table.run("UPDATE event_log_parked SET due = 0 WHERE due > 0")
-    scene.publish()
-    assert (one.came, scene.waiting(), scene.left()) == ([7, 7, 7], [], {})
-
-
-def test_rows_of_one_number_wait_behind_those_of_all_their_objects(postgresql: Engine) -> None:
-    scene = Scene(postgresql, "one")
-    one = scene.receivers["one"]
-    one.again = {5}
-    scene.table.write(5, key="idu=2")
-    scene.publish()
-    for number, key in ((7, "idu=1"), (7, "idu=2"), (8, "idu=1")):
-        scene.table.write(number, key=key)
-    scene.publish()
-    assert (one.came, scene.waiting()) == ([], [5, 7, 7, 8])
-    one.again = {7}
-    scene.table.run("UPDATE event_log_parked SET due = 0 WHERE due > 0")
-    scene.publish()
-    assert one.came == [5]
-    scene.table.write(9, key="idu=2")
-    scene.publish()
-    one.again = set()
-    scene.table.run("UPDATE event_log_parked SET due = 0 WHERE due > 0")
-    scene.publish()
-    assert one.came == [5, 7, 7, 8, 9]
-    assert (scene.waiting(), scene.left()) == ([], {})
+    assert [written.count(f">{value}<") for value in ("first", large, long)] == [1, 1, 1]
+    assert not any(letters in written for letters in ("CCC", "DDD", "EEE"))

@@ -205,6 +205,8 @@ class Row:
         """Whether somebody gave it up for an output that stays."""
         self.alike = [self]
         """The rows that wait with it under its number, or did so last."""
+        self.was_shared = False
+        """Whether others ever waited with it under its number."""
 
     @property
     def names_no_object(self) -> bool:

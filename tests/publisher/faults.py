@@ -138,7 +138,7 @@ FAULTS = [
     JournalFault(
         "resolve: refusals are forgotten",
         TARGET,
-        "answers = worst_by(POSITION, target.answers)",
+        "answers = choose_worst(target.answers)",
         "answers = {}",
     ),
     JournalFault(
@@ -404,7 +404,12 @@ FAULTS = [
         "counts = None",
     ),
     # rows of one number
-    JournalFault("rows are counted by their numbers", VIEW, "len(batch.events)))", "len(batch.records)))"),
+    JournalFault(
+        "one of the rows of a number is published",
+        "sources/log/reading.py",
+        "    return [*kept.values()], {number: SHARED.format(number) for number in shared}\n",
+        "    return [*kept.values()], {}\n",
+    ),
     # rows that are parked unread
     JournalFault(
         "parked unread though an output has a batch ahead",

@@ -149,6 +149,8 @@ def _output(world: World, name: str, target: Target, statuses: dict[int, str]) -
             if count:
                 world.fail("filtered, and came", name, uid)
             continue
+        if row.was_shared:
+            continue  # `World.arrived` has seen that it did not come
         if uid in must_not and count and not row.setbacks:
             world.fail("a new output got what others had before it", name, uid)
         if row.gone or row.foreign or letter in (None, "N", "X") or name in row.excused or name in world.standbys.told:
@@ -193,7 +195,9 @@ def _changes(world: World) -> dict[int, list[Row]]:
 
 def _touched(change: list[Row]) -> bool:
     """Return True if a row of the change was touched by itself."""
-    return any(row.was_held or row.setbacks or row.gone or row.foreign or row.excused for row in change)
+    return any(
+        row.was_held or row.setbacks or row.gone or row.foreign or row.excused or row.was_shared for row in change
+    )
 
 
 def _torn(world: World) -> set[str]:
@@ -208,8 +212,7 @@ def _torn(world: World) -> set[str]:
         # A publisher that takes rows back which waited looks for the rest of a change no further.
         near_rows: int = journal_view.NEAR_ROWS  # type: ignore[attr-defined]  # as the kit has patched it there
         is_far = bisect_right(records, max(numbers)) - bisect_right(records, min(numbers)) > near_rows
-        # Where rows of one number stay together, others of a change may not.
-        if len(change) > 1 and (small or is_far or world.shares or _touched(change)):
+        if len(change) > 1 and (small or is_far or _touched(change)):
             torn.add(change[0].object)
     return torn
 
@@ -329,33 +332,27 @@ def _readings(world: World, name: str, target: Target) -> None:
 
 
 def _letter(world: World, uid: int, row: Row, letter: str) -> None:
-    """Check a row's status: the worst answer of the outputs for the rows of its number, since they were last set
-    back.
+    """Check a row's status: the worst answer of the outputs since it was last set back.
 
-    A row without an object is an error, or a warning if it is one of several.
+    A row without an object is an error, and so are rows that share a number.
     """
     votes = _votes(world, row)
     now = [said for name, said in votes.items() if name in world.outputs()]
     worst = {max(several, key=RANK.index, default="S") for several in (now, [*votes.values()])}
-    if world.max_attempts and any(target.not_taken[one.uid] for target in world.targets.values() for one in row.alike):
+    if world.max_attempts and any(target.not_taken[uid] for target in world.targets.values()):
         worst.add("E")  # given up, perhaps
-    nameless = [one.names_no_object for one in row.alike]
-    if all(nameless):
+    if row.names_no_object or len(row.alike) > 1:
         # Those that said so may have been forgotten, and the last one with it.
         worst = {"E", "S"} if world.forgotten and not votes else {"E"}
-    elif any(nameless):
-        worst = {"W" if said == "S" and not world.forgotten else said for said in worst} | {"W"}
-    if any(one.skipped for one in row.alike):
+    if row.skipped:
         worst.add("W")
-    elif any(one.excused for one in row.alike) and not votes.keys() - world.forgotten:
+    elif row.excused and not votes.keys() - world.forgotten:
         worst.add("W")  # nobody else got it
-    if world.shares:
-        worst |= _said_beside(world, row)
     if world.raises:
-        unwritable = [name for name in world.targets if any(is_unwritable(name, one.change) for one in row.alike)]
+        unwritable = [name for name in world.targets if is_unwritable(name, row.change)]
         if unwritable or _may_have_joined_unwritable(world, row):
             worst.add("E")
-        lone = len(row.alike) == 1 and not (row.setbacks or row.was_held or row.excused or world.forgotten)
+        lone = not (row.was_shared or row.setbacks or row.was_held or row.excused or world.forgotten)
         if lone and any(name in world.first and uid in not_joined(world, name) for name in unwritable):
             worst = {"E"}
     if any(uid in target.denied for target in world.targets.values()) and (row.setbacks or row.letter or world.deletes):
@@ -368,8 +365,7 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
 
 def _may_have_joined_unwritable(world: World, row: Row) -> bool:
     """Return True if a row may have come with the rest of another change of its object, unwritable for a format."""
-    objects = {one.object for one in row.alike}
-    changes = {one.change for one in world.rows.values() if one.object in objects}
+    changes = {one.change for one in world.rows.values() if one.object == row.object}
     return any(
         row.uid not in not_joined(world, name) and any(is_unwritable(name, change) for change in changes)
         for name in world.targets
@@ -377,22 +373,11 @@ def _may_have_joined_unwritable(world: World, row: Row) -> bool:
 
 
 def _votes(world: World, row: Row) -> dict[str, str]:
-    """Find each output's last answer for a row; the worst one for rows of one number."""
+    """Find each output's last answer for a row."""
     votes: dict[str, str] = {}
-    for one_row in row.alike:
-        past = one_row.past[-1] if one_row.past else {}
-        for name, target in world.targets.items():
-            came = [one.status for one in target.came if one.uid == one_row.uid][past.get(name, 0) :]
-            if came:
-                votes[name] = max(votes.get(name, "S"), came[-1], key=RANK.index)
+    past = row.past[-1] if row.past else {}
+    for name, target in world.targets.items():
+        came = [one.status for one in target.came if one.uid == row.uid][past.get(name, 0) :]
+        if came:
+            votes[name] = came[-1]
     return votes
-
-
-def _said_beside(world: World, row: Row) -> set[str]:
-    """Find the answers for rows in one change with any row of this number: a change ends as one."""
-    own = {one.uid for one in row.alike}
-    came = [one for target in world.targets.values() for one in target.came]
-    changed = {uid for one in came if one.uid in own for uid in one.beside}
-    alike = {one.uid for uid in changed for one in world.rows[uid].alike}
-    given_up = world.max_attempts and any(target.not_taken[uid] for target in world.targets.values() for uid in alike)
-    return {one.status for one in came if one.uid in alike} | ({"E"} if given_up else set())

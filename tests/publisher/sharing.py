@@ -1,9 +1,7 @@
 """Rows of one number, which the log of somebody else may have.
 
-Law: rows of one number that wait together are as one. They are read, held, set back and given their
-letter together: the worst that was said of any, and W where the rules refuse only some of them. Each
-is published once, with its own values; but where one of them is to come again, all of them come, and
-what is behind them. A number whose rows have their letters is the own one of a new row.
+Law: rows of one number that wait together are refused together: none is published, and all get E. They
+are held and set back together, too. A number whose rows have their letters is the own one of a new row.
 
 Not drawn is a row that gets a number which a publisher has in hand: no statement could tell it from
 the other row, with which it gets its letter unpublished.
@@ -26,7 +24,6 @@ from eventlog.sources.marks import SEEN, RowRanges
 
 if TYPE_CHECKING:
     from tests.publisher.actors import Row
-    from tests.publisher.targets import Target
     from tests.publisher.world import World
 
 KEY = " PRIMARY KEY AUTOINCREMENT"
@@ -63,6 +60,7 @@ def join(world: World, record: int) -> list[Row]:
     world.live[record] = rows = waiting_rows(world, record)
     for row in rows:
         row.alike = rows
+        row.was_shared = row.was_shared or len(rows) > 1
     return rows
 
 
@@ -145,22 +143,3 @@ def _in_hand(world: World) -> set[int]:
     if world.publisher is not None:
         found |= world.publisher.read_ahead()
     return found
-
-
-def come_again(world: World, target: Target, uid: int, plan: str) -> bool:
-    """Return True if a row may come by another plan too: a number of its former plan was torn, or came behind a row of
-    its object not taken.
-    """
-    former = [one.plan for one in target.came if one.uid == uid]
-    if not former or former[-1] == plan:
-        return False
-    # What the target undid counts only if it has taken it since.
-    entries = [one for place, one in enumerate(target.came) if place >= target.undone.get(one.uid, 0)]
-    came = {one.uid for one in entries if one.plan == former[-1]}
-    lacking = [row for row in world.rows.values() if target.not_taken[row.uid] and row.uid not in came]
-
-    def is_torn(row: Row) -> bool:
-        is_behind = any(one.object == row.object and one.uid < row.uid for one in lacking)
-        return row.uid not in came or (is_behind and len(row.alike) > 1)
-
-    return any(is_torn(other) for one in came for other in world.rows[one].alike)

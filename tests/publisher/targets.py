@@ -52,9 +52,6 @@ class Surroundings(Protocol):
     def sending(self, name: str, records: Sequence[int]) -> None:
         """Note rows on their way to a receiver."""
 
-    def are_of_several_objects(self, uids: Iterable[int]) -> bool:
-        """Return True if one of these shares its number with another object's rows: all behind it wait."""
-
 
 class Taken(Struct, frozen=True):
     """What arrived at a target: one row, in the change of a document with other rows."""
@@ -110,16 +107,15 @@ class Target:
 
     def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
         statuses = {outcome.position: outcome.status.value for outcome in said}
-        waiting, all_wait = set[str](), False
+        waiting = set[str]()
         for positions, object_name, uids, place, last, read, *by_table in json.loads(document.body):
             status = statuses.get(tuple(positions[0]), "S")
             if status == "N":
                 waiting.add(object_name)
                 self.again(uids)
-                all_wait = all_wait or self.world.are_of_several_objects(uids)
                 continue
             for (record, *_), uid in zip(positions, uids, strict=True):
-                self.repeats[uid] += all_wait or object_name in waiting
+                self.repeats[uid] += object_name in waiting
                 self.world.arrived(self, uid, record, plan)
                 taken = Taken(uid, record, object_name, plan, status, place, last, tuple(uids), read, *by_table)
                 self.came.append(taken)

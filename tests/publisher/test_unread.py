@@ -152,12 +152,16 @@ def test_rows_that_became_visible_below_known_ones_are_parked_too(sqlite: Engine
     assert list(parked(scene)) == [*range(2, 21)]
 
 
-def test_rows_with_one_number_are_left_to_who_reads_them(sqlite: Engine) -> None:
+def test_rows_with_one_number_are_parked_together(sqlite: Engine) -> None:
     scene = behind_a_held_row(sqlite, "one")
     scene.write(2, 20, objects=1)
     scene.write(20, 20, objects=1)
-    assert not parks(scene)
-    assert list(parked(scene)) == [1]
+    assert parks(scene)
+    assert list(parked(scene)) == [*range(1, 21)]
+    freed(scene, 1)
+    scene.publish()
+    assert (scene.receivers["one"].came, scene.left()) == ([*range(1, 20)], {})
+    assert scene.ask("SELECT DISTINCT record_id, status FROM event_log WHERE record_id > 18") == [(19, "S"), (20, "E")]
 
 
 def test_a_row_that_names_no_object_is_left(sqlite: Engine) -> None:

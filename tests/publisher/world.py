@@ -12,7 +12,7 @@ import collections
 import json
 import random
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
@@ -48,7 +48,6 @@ from tests.publisher.looking import Looks
 from tests.publisher.operating import let_go, operate, sent_again
 from tests.publisher.real import REAL, hidden_in
 from tests.publisher.restoring import Standbys
-from tests.publisher.sharing import come_again
 from tests.publisher.starting import draw_latest, draw_shapes, take_lock
 from tests.publisher.targets import KINDS, ModelFormat, ModelSink, Target
 from tests.publisher.writing import OpenWriters, end_one, write
@@ -288,18 +287,17 @@ class World:
         if target.name[0] == "p" or target.name in self.forgotten:
             return
         row.came.setdefault(target.name, (len(self.trace), plan))
+        if len(row.alike) > 1 and not row.setbacks:
+            self.fail("came, and shares its number", target.name, uid, record)
         if record in self.held and (target.name, plan) not in self.held[record]:
             self.fail("a held row left", target.name, record, plan)
         if row.allowed is not None and (target.name, plan) not in row.allowed:
             self.fail("a row left that was gone or had a letter", target.name, uid)
         if sum(one.uid == uid for one in target.came) > row.setbacks + target.repeats[uid]:
-            if come_again(self, target, uid, plan) or self.standbys.excuses(target):
+            if self.standbys.excuses(target):
                 target.repeats[uid] += 1
                 return
             self.fail("doubled", target.name, uid, record)
-
-    def are_of_several_objects(self, uids: Iterable[int]) -> bool:
-        return any(len({row.object for row in self.rows[uid].alike}) > 1 for uid in uids)
 
     def sending(self, name: str, records: Sequence[int]) -> None:
         early = [record for record in records if self.retried.get((name, record), 0) > self.clock]

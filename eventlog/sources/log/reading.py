@@ -9,16 +9,16 @@ turn, so the rows of one change need not be neighbours.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.core.backoff import Backoff
-from eventlog.core.errors import shorten
+from eventlog.core.errors import SourceError, shorten
 from eventlog.core.model import Event
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Identities, identities_of
@@ -58,7 +58,16 @@ LENGTHS: Final = slice(9, 11)
 
 NO_LENGTHS: Final = (None, None)
 
-_kind, _column, _transaction, _lengths = itemgetter(1), itemgetter(4), itemgetter(BEFORE_COLUMNS), itemgetter(LENGTHS)
+SHARED: Final = "record_id {} is in several rows; give each a number of its own, and requeue them."
+"""The fault of all rows with one number."""
+
+PROCESSED: Final = (
+    "Another row of the log has record_id {} already, and is processed; give this one a number of its own."
+)
+"""The fault of a row with the number of a processed one."""
+
+_number, _kind, _column = itemgetter(0), itemgetter(1), itemgetter(4)
+_transaction, _lengths = itemgetter(BEFORE_COLUMNS), itemgetter(LENGTHS)
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -82,12 +91,6 @@ class Portion(Struct, frozen=True, kw_only=True):
     more: bool
 
 
-class RowFault(str):
-    """What is wrong with a row, where its old value would stand: the rows may have one number."""
-
-    __slots__ = ()
-
-
 class WaitingRows:
     """Reads rows of a log that wait."""
 
@@ -109,31 +112,30 @@ class WaitingRows:
 
     def next(self, connection: Connection, request: Request) -> Portion:
         """Read the first rows, and more of the last one's object while there is space."""
-        identities, limit, share = self._identities, request.limit, self.share
+        identities, limit, share, known = self._identities, request.limit, self.share, len(request.known)
         # Values up to this length come with their rows: all that are asked for fit with two each.
         plain = min(max(SHORT_BYTES, share // (2 * limit)), LONGEST_BYTES)
         run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, share // ROW_BYTES)
         while True:
-            asked = limit + run + len(request.known)
-            read = self._ask(connection, request, asked, plain)
-            rows = read
-            if request.known:
-                rows = [row for row in read if row[0] not in request.known]
+            rows, faults, is_full = self._ask(connection, request, limit + run + known, plain)
+            if known:
+                rows = [row for row in rows if row[0] not in request.known]
             end = len(rows)
             if limit < end:
                 end = end_with_a_change(rows, end_of_object(rows, limit, identities))
-            goes_on = end == len(rows) and len(read) == asked
+            goes_on = end == len(rows) and is_full
             # Nobody can say yet where the last object ends: a longer look costs less than a cut.
             if goes_on and run < most:
                 run = min(run * 16, most)
                 continue
             if goes_on:
                 end = start_of_object(rows, end, identities)
-            return self._portion(connection, rows, end, plain, request, more=goes_on)
+            return self._portion(connection, rows, end, plain, request, faults, more=goes_on)
 
-    def unread(self, connection: Connection, request: Request) -> Rows:
-        """Read the first rows without values; an incomplete last change is included."""
-        return self._ask(connection, request, request.limit, NO_VALUE_BYTES)
+    def unread(self, connection: Connection, request: Request) -> tuple[Rows, bool]:
+        """Read the first rows without values, with an incomplete last change; return True if more may be behind."""
+        rows, _, is_full = self._ask(connection, request, request.limit, NO_VALUE_BYTES)
+        return rows, is_full
 
     def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
         """Return the last waiting row of each transaction continuing behind these; None if unknown."""
@@ -153,28 +155,42 @@ class WaitingRows:
                 lasts[mark] = max(lasts.get(mark, 0), event.position[0])
         return self._ends.behind(connection, lasts, events[0].position[0])
 
-    def _ask(self, connection: Connection, request: Request, limit: int, plain: int) -> Rows:
+    def _ask(
+        self, connection: Connection, request: Request, limit: int, plain: int
+    ) -> tuple[Rows, dict[int, str], bool]:
+        """Read rows, one of each number; return also what is wrong with some, and whether more may be behind."""
         among, order = request.among or "among_all", "order_by_number"
         # Rows that are asked for by their numbers were found due already.
         if self._settings.handle_future_events and among != "among_noted":
             among, order = request.among or "among_due", "order_by_time"
         fragments = {"among": among, "order": order, "transaction": self._transaction, "context": self._context}
         query = self._log.query("waiting_rows", **fragments)
-        return self._log.rows(connection, query, {"limit": limit, "plain": plain, **request.bounds})
+        rows = self._log.rows(connection, query, {"limit": limit + 1, "plain": plain, **request.bounds})
+        if is_full := len(rows) > limit:
+            # Others behind may have the number of the last one.
+            end = limit
+            while end and rows[end - 1][0] == rows[limit][0]:
+                end -= 1
+            rows = rows[:end] or rows
+        return *keep_one_each(rows), is_full
 
     def _portion(
-        self, connection: Connection, rows: Rows, end: int, plain: int, request: Request, *, more: bool
+        self,
+        connection: Connection,
+        rows: Rows,
+        end: int,
+        plain: int,
+        request: Request,
+        faults: dict[int, str],
+        *,
+        more: bool,
     ) -> Portion:
-        """Return the rows before `end` that fit, with all their values."""
-        weight, cut, refused = 2 * plain * end, end, list[int]()
+        """Return the rows before `end` that fit, with all their values; add the faults of those that are too large."""
+        weight, cut = 2 * plain * end, end
         are_large = any_large(rows[:end])
         if are_large or weight > request.room:
-            cut, weight, refused = self._fit(rows[:end], request.room)
+            cut, weight = self._fit(rows[:end], request.room, faults)
         more = more or cut < len(rows)
-        if refused:
-            rows = [*rows]
-            for index in refused:
-                rows[index] = self._make_refused(rows[index])
         if cut < end:
             # No object is cut but one that has no room alone.
             end = cut
@@ -188,51 +204,36 @@ class WaitingRows:
         if 0 < len(torn) < end:  # else there is no room for the whole of a change
             whole = [row for index, row in enumerate(whole) if index not in torn]
         if are_large and any_large(whole):
-            whole = self._with_values(connection, whole, plain)
-        events = events_in_utc(whole, self._log, who=self._settings.who)
-        if are_large or refused:
-            for index, event in enumerate(events):
-                if isinstance(event.old, RowFault):
-                    events[index] = replace(event, old=None, fault=str(event.old))
+            whole = self._with_values(connection, whole, plain, faults)
+        events = events_in_utc(whole, self._log, faults, who=self._settings.who)
         return Portion(rows=events, weight=weight, more=more)
 
-    def _fit(self, rows: Rows, room: int) -> tuple[int, int, list[int]]:
-        """Return how many rows fit, what they weigh, and the places of those that are too large."""
-        weight = 0
-        refused: list[int] = []
+    def _fit(self, rows: Rows, room: int, faults: dict[int, str]) -> tuple[int, int]:
+        """Return how many rows fit, and what they weigh."""
+        weight, limit = 0, self._settings.value_limit
         for index, row in enumerate(rows):
             size = size_of(row)
-            if size > self._settings.value_limit:
-                # Nobody fetches its values, so that it takes nobody's room.
-                refused.append(index)
-            elif weight + size > room and weight > 0 and (end := start_of_number(rows, index)):
-                return end, weight, refused
-            else:
-                weight += size
-        return len(rows), weight, refused
+            if size > limit:
+                faults.setdefault(int(row[0]), too_large(row, limit))
+            # Nobody fetches the values of one with a fault, so that it takes nobody's room.
+            if int(row[0]) in faults:
+                continue
+            if weight + size > room and weight > 0:
+                return index, weight
+            weight += size
+        return len(rows), weight
 
-    def _make_refused(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Replace the values of a row that is too large by a fault."""
-        fault = RowFault(too_large(row, self._settings.value_limit))
-        between = row[VALUES.stop : LENGTHS.start]
-        return (*row[: VALUES.start], fault, None, *between, *NO_LENGTHS, *row[LENGTHS.stop :])
-
-    def _with_values(self, connection: Connection, rows: Rows, plain: int) -> Rows:
-        """Read rows again of which a value came as its length: all that share its number, which does not tell them apart."""
-        large = {int(row[0]) for row in rows if row[LENGTHS] != NO_LENGTHS}
-        request = Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": id_list(sorted(large))})
+    def _with_values(self, connection: Connection, rows: Rows, plain: int, faults: dict[int, str]) -> Rows:
+        """Read rows without a fault again of which a value came as its length."""
+        large = [int(row[0]) for row in rows if row[LENGTHS] != NO_LENGTHS and int(row[0]) not in faults]
+        request = Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": id_list(large)})
         limit = self._settings.value_limit
-        again: dict[int, Rows] = {}
-        for row in self._ask(connection, request, ALL, min(max(plain, limit), LONGEST_BYTES)):
-            again.setdefault(int(row[0]), []).append(self._make_refused(row) if size_of(row) > limit else row)
-        complete: Rows = []
-        for row in rows:
-            number = int(row[0])
-            if number in large:  # it may have gone between the two statements
-                complete += again.pop(number, [])
-            else:
-                complete.append(row)
-        return complete
+        found, shared, _ = self._ask(connection, request, ALL, min(max(plain, limit), LONGEST_BYTES))
+        again = {int(row[0]): row for row in found}
+        faults.update({number: too_large(row, limit) for number, row in again.items() if size_of(row) > limit})
+        faults.update(shared)
+        gone = {*large} - again.keys()  # between the two statements
+        return [again.get(int(row[0]), row) for row in rows if int(row[0]) not in gone]
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):
@@ -262,6 +263,23 @@ class LogSettings(Struct, frozen=True, kw_only=True):
         return self.query_bytes // 3
 
 
+def keep_one_each(rows: Rows) -> tuple[Rows, dict[int, str]]:
+    """Keep one row of each number; return them, and what is wrong with the numbers that several rows have.
+
+    SourceError if a row has no number.
+    """
+    kept = {row[0]: row for row in rows}
+    if None in kept:
+        raise SourceError(
+            "A waiting row of the log has no record_id, so its status cannot be written.",
+            hint="Give it one, or take it away; `eventlog check` counts such rows.",
+        )
+    if len(kept) == len(rows):
+        return rows, {}
+    shared = [int(number) for number, count in Counter(map(_number, rows)).items() if count > 1]
+    return [*kept.values()], {number: SHARED.format(number) for number in shared}
+
+
 def find_torn_places(rows: Rows, end: int) -> set[int]:
     """Find field rows before `end` whose change continues behind it, between rows of others.
 
@@ -287,17 +305,12 @@ def find_torn_places(rows: Rows, end: int) -> set[int]:
     for key, row in objects.items():
         if not _begins(row, last[key], kinds[key]):
             torn.update(last[key].values())
-    # Rows of one number stay together, and others of the object of such a row would overtake it.
-    neighbours = {index + step for index in torn for step in (-1, 1)} - torn
-    numbers = {rows[index][0] for index in torn}
-    if any(0 <= index < end and rows[index][0] in numbers for index in neighbours):
-        return set()
     return torn
 
 
 def end_with_a_change(rows: Rows, end: int) -> int:
     """Return the first end from this one on behind a whole change; few rows may have none."""
-    while end < len(rows) and (len(find_torn_places(rows, end)) == end or rows[end][0] == rows[end - 1][0]):
+    while end < len(rows) and len(find_torn_places(rows, end)) == end:
         end += 1
     return end
 
@@ -337,12 +350,7 @@ def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
     """Return the end of the object of row `limit` among neighbouring rows."""
     last = identities.row_id(*rows[limit - 1][OBJECT])
     end = limit
-    while end < len(rows):
-        row = rows[end]
-        # Rows of one number stay together: no statement could tell them apart.
-        has_same_number = row[0] == rows[end - 1][0]
-        if not has_same_number and (last is None or identities.row_id(*row[OBJECT]) != last):
-            break
+    while end < len(rows) and last is not None and identities.row_id(*rows[end][OBJECT]) == last:
         end += 1
     return end
 
@@ -353,14 +361,7 @@ def start_of_object(rows: Rows, end: int, identities: Identities) -> int:
     start = end - 1
     while start > 0 and last is not None and identities.row_id(*rows[start - 1][OBJECT]) == last:
         start -= 1
-    return start_of_number(rows, start) or end
-
-
-def start_of_number(rows: Rows, index: int) -> int:
-    """Return the first neighbouring row with the same number."""
-    while index > 0 and rows[index - 1][0] == rows[index][0]:
-        index -= 1
-    return index
+    return start or end
 
 
 def any_large(rows: Rows) -> bool:

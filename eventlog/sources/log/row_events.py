@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Position, Transaction, Who
 from eventlog.core.rules.meaning import NOT_POSITIVE
 from eventlog.core.times import moment
@@ -30,22 +30,14 @@ CONTEXT_COLUMNS: Final = frozenset({10, 12, 14})
 ORIGIN_END: Final = "\t"
 """Ends where a stream had a row; its transaction follows, if it is known."""
 
+_number = itemgetter(0)
 _origins = msgspec.json.Encoder()
 _origin = msgspec.json.Decoder(tuple[int, dt.datetime | None, int | None])
 
 
-def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log, *, who: bool = False) -> list[Event]:
-    """Convert rows of `waiting_rows` to events in UTC; `who`: add who made the change."""
-    rows = list(rows)
-    numbers = [row[0] for row in rows]
-    if None in numbers:
-        raise SourceError(
-            "A waiting row of the log has no record_id, so its status cannot be written.",
-            hint="Give it one, or take it away; `eventlog check` counts such rows.",
-        )
-    positions: list[Position] = list(zip(map(int, numbers)))
-    if len(set(numbers)) < len(rows):
-        rows, positions = _with_distinct_positions(rows)
+def events_in_utc(rows: Rows, log: Log, faults: Mapping[int, str], *, who: bool = False) -> list[Event]:
+    """Convert rows of `waiting_rows` to events in UTC, some with faults; `who`: add who made the change."""
+    positions: list[Position] = list(zip(map(int, map(_number, rows))))
     transactions: list[Transaction | None] = [None] * len(rows)
     streams: list[str | None] = [None] * len(rows)
     if rows and len(rows[0]) >= TRANSACTION_COLUMNS and log.names.origin is not None:
@@ -77,6 +69,8 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log, *, who: bool = Fals
     ]
     if positions and min(positions)[0] <= 0:
         events = [_refuse_number(event) for event in events]
+    if faults:
+        events = [_refuse_values(event, faults.get(event.position[0])) for event in events]
     if who:
         events = with_who(events, rows)
     if log.zone is None:
@@ -100,6 +94,10 @@ def with_who(events: Sequence[Event], rows: Rows) -> list[Event]:
 def _refuse_number(event: Event) -> Event:
     number = event.position[0]
     return event if number > 0 else replace(event, fault=NOT_POSITIVE.format(number))
+
+
+def _refuse_values(event: Event, fault: str | None) -> Event:
+    return event if fault is None else replace(event, old=None, new=None, fault=fault)
 
 
 def write_transaction(transaction: Transaction | None) -> str:
@@ -133,19 +131,3 @@ def _read_transaction(number: Any, noted: str) -> Transaction | None:
     except msgspec.DecodeError:
         return None
     return Transaction(id=own, time=time, end=end, row=None if number is None else int(number))
-
-
-def _with_distinct_positions(rows: Rows) -> tuple[Rows, list[Position]]:
-    """Give rows of a shared number distinct positions, by a second number."""
-    indexes: dict[int, list[int]] = {}
-    for index, row in enumerate(rows):
-        indexes.setdefault(int(row[0]), []).append(index)
-    numbered: dict[int, tuple[Position, tuple[Any, ...]]] = {}
-    for number, alike in indexes.items():
-        # In an order that does not depend on how the database hands them out: a repeat is the same.
-        ordered = sorted((rows[index] for index in alike), key=repr)
-        for count, (index, row) in enumerate(zip(alike, ordered, strict=True)):
-            position = (number, count) if count else (number,)
-            numbered[index] = (position, row)
-    positions, ordered = zip(*[numbered[index] for index in range(len(rows))], strict=True)
-    return list(ordered), list(positions)
