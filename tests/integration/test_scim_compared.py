@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,6 @@ from sqlalchemy import Engine, create_engine
 
 from eventlog.capture.install import install
 from eventlog.capture.track import track
-from eventlog.check.examine import check
-from eventlog.check.point import PointLevel
 from eventlog.cli.main import main
 from eventlog.refresh.chunks import Refresh
 from eventlog.refresh.loads import RefreshPace, loads
@@ -327,35 +324,3 @@ def test_a_reference_that_is_spelled_otherwise_than_its_row_does_not_differ(
         assert count_differences(verify(engine, config, mend=True)) == {"usr": (1, 1), "grp": (1, 1)}
         publish_all(config)
         assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}
-
-
-def problems(engine: Engine, url: str, **output: Any) -> list[str]:
-    config = scim_config(engine, url, **output)
-    found = check(lambda: config, lambda: dt.datetime.now(dt.UTC).replace(tzinfo=None))
-    return [f"{point.name}: {point.said} {point.mend}" for point in found if point.level is not PointLevel.OK]
-
-
-def test_a_check_finds_what_a_mapping_names_and_is_not_there(engine: Engine) -> None:
-    with judge() as server:
-        given(engine)
-        assert not [one for one in problems(engine, server.url) if "weak" not in one and "secret" not in one]
-        columns = {"login": "userName", "firstname": "name.givenName"}
-        mapping = {"tables": {"usr": {"columns": columns}, "usrs": {"columns": {"login": "userName"}}}}
-        [column, table] = [one for one in problems(engine, server.url, scim=mapping) if one.startswith("mapping")]
-        assert "usr.columns has firstname" in column
-        assert "fname" in column
-        assert "has usrs, and there is no such table" in table
-        # A policy may have called it so.
-        renamed: dict[str, Any] = {"scim": {"tables": {"usr": {"columns": columns}}}}
-        renamed["steps"] = [{"do": "rename", "classes": ["usr"], "attributes": {"fname": "firstname"}}]
-        assert not [one for one in problems(engine, server.url, **renamed) if one.startswith("mapping")]
-
-
-def test_a_check_shows_the_token_where_it_matters(engine: Engine) -> None:
-    """What a server can do it tells to anybody."""
-    with judge() as server:
-        given(engine)
-        [wrong] = [one for one in problems(engine, server.url, authorization="Bearer another") if "401" in one]
-        assert "authorization" in wrong
-        [wrong] = [one for one in problems(engine, f"{server.url}/Users") if "404" in one]
-        assert "`url`" in wrong
