@@ -55,6 +55,12 @@ class ScimTarget:
         values = self._list_values(table)
         return frozenset(name for name, value in values.items() if value.attribute.child is not None)
 
+    def filled(self, table: Table) -> frozenset[str]:
+        """Name the column of `active`: without a value of ours each server decides by itself."""
+        return frozenset(
+            name for name, value in self._list_values(table).items() if str(value.path).lower() == "active"
+        )
+
     def padded(self, table: Table) -> frozenset[str]:
         return frozenset()
 

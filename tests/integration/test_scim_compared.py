@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.support.scim import (
     MAPPING,
     TOKEN,
     Judge,
+    ends,
     judge,
     run,
     scim_config,
@@ -67,6 +69,46 @@ def test_verify_finds_what_differs_and_repairs_it(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("database", databases())
+@pytest.mark.parametrize("style", ["row-back", "image", "field"])
+@pytest.mark.parametrize("patch", [True, False], ids=["PATCH", "PUT"])
+def test_an_empty_column_for_active_is_no_value_and_the_server_decides(engine: Engine, style: str, patch: bool) -> None:
+    with judge(patch=patch) as server:
+        scim_site(engine, style)
+        mapping = deepcopy(MAPPING)
+        mapping["tables"]["usr"]["delete"] = "disable"
+        config = scim_config(engine, server.url, scim=mapping)
+
+        def is_active() -> Any:
+            assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}
+            return server.users()["ada"].get("active")
+
+        add = "INSERT INTO usr (idu, login, works) VALUES (1, 'ada', NULL)"
+        for statement, active in (
+            (add, None),
+            ("UPDATE usr SET works = 0", False),
+            ("UPDATE usr SET works = NULL", None),
+            ("DELETE FROM usr", False),
+            (add, None),
+            ("UPDATE usr SET works = 1", True),
+        ):
+            run(engine, statement)
+            publish_all(config)
+            assert is_active() is active, statement
+        assert not ends(engine)
+        if not patch:
+            return  # nobody can change it there as below
+        disable = [{"op": "add", "path": "active", "value": False}]
+        # A server may give it a value by itself; but one that differs from ours is a difference.
+        run(engine, "UPDATE usr SET works = NULL")
+        publish_all(config)
+        server.change("PATCH", "ada", disable)
+        assert is_active() is False
+        run(engine, "UPDATE usr SET works = 1")
+        publish_all(config)
+        server.change("PATCH", "ada", disable)
+        assert count_differences(verify(engine, config)) == {"usr": (1, 0), "grp": (0, 0)}
+
+
 def test_verify_compares_members_and_other_values_of_child_tables(
     request: pytest.FixtureRequest, database: str
 ) -> None:

@@ -273,7 +273,7 @@ class ScimCarrier:
         mapping, body = self._mapping(request), apply_operations({}, (request.body or {})["Operations"])
         for path, value in request.key.items():
             set_value(body, read_path(path, "key"), value)
-        if mapping.delete == "disable":
+        if mapping.enables:
             body.setdefault("active", True)
         body["schemas"] = [mapping.core, *(key for key in body if key.lower().startswith("urn:"))]
         return msgspec.structs.replace(request, method="POST", path=self._place(request), body=body, is_whole=False)
