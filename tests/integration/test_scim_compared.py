@@ -68,7 +68,6 @@ def test_verify_finds_what_differs_and_repairs_it(engine: Engine) -> None:
         assert told(server) == wanted(engine)
 
 
-@pytest.mark.parametrize("database", databases())
 @pytest.mark.parametrize("style", ["row-back", "image", "field"])
 @pytest.mark.parametrize("patch", [True, False], ids=["PATCH", "PUT"])
 def test_an_empty_column_for_active_is_no_value_and_the_server_decides(engine: Engine, style: str, patch: bool) -> None:
@@ -109,6 +108,24 @@ def test_an_empty_column_for_active_is_no_value_and_the_server_decides(engine: E
         assert count_differences(verify(engine, config)) == {"usr": (1, 0), "grp": (0, 0)}
 
 
+def test_a_reference_to_a_deleted_row_is_that_to_its_disabled_user(engine: Engine) -> None:
+    """Tables may keep such references, where no foreign key is enforced."""
+    with judge() as server:
+        given(engine)
+        mapping = deepcopy(MAPPING)
+        mapping["tables"]["usr"]["delete"] = "disable"
+        config = scim_config(engine, server.url, scim=mapping)
+        publish_all(config)
+        run(engine, "DELETE FROM usr WHERE idu = 1")
+        publish_all(config)
+        assert server.users()["ada"]["active"] is False
+        assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}
+        manager = f"{ENTERPRISE}:manager.value"
+        server.change("PATCH", "bob", [{"op": "replace", "path": manager, "value": server.users()["dan"]["id"]}])
+        assert count_differences(verify(engine, config)) == {"usr": (1, 0), "grp": (0, 0)}
+
+
+@pytest.mark.parametrize("database", databases())
 def test_verify_compares_members_and_other_values_of_child_tables(
     request: pytest.FixtureRequest, database: str
 ) -> None:
