@@ -38,9 +38,9 @@ def test_an_id_is_shown_by_the_key_of_our_object(known: str | None, shown: str) 
     column = Column(name="boss", type="integer", references="usr")
     begins = _begin_names(Table(name="usr", schema="app", columns=(column,)), "usr")
     value = ComparedValue(Attribute(name="boss", column=column), read_path("manager.value", "here"), begins)
-    assert _one(value, "id-there", NamedObjects({} if known is None else {"id-there": known}, {}.get)) == shown
-    assert _one(value, True, NamedObjects({}, {}.get)) == 1
-    assert _one(value, None, NamedObjects({}, {}.get)) is None
+    assert _one(value, "id-there", NamedObjects({} if known is None else {"id-there": known}, lambda _: None)) == shown
+    assert _one(value, True, NamedObjects({}, lambda _: None)) == 1
+    assert _one(value, None, NamedObjects({}, lambda _: None)) is None
 
 
 def test_columns_that_say_something_else_there_are_not_compared() -> None:
