@@ -258,7 +258,10 @@ class _TriggerWriter(Struct, frozen=True, kw_only=True):
     def _log(self) -> dict[str, str]:
         """Fill the holes common to all rows of the log."""
         log, column = self.names, self.names.transaction
-        if not self.dialect.ddl.qualified_in_triggers:
+        schema, ddl = self.plan.table.schema, self.dialect.ddl
+        # A dump says nothing of the database that it is from: restored beside that, it has a log of its own.
+        is_beside = log.near if schema is None else schema == log.schema
+        if not ddl.qualified_in_triggers or (ddl.bare_beside_triggers and is_beside):
             log = replace(log, schema=None)
         holes = log_holes(self.dialect, log) | row_holes(self.dialect, log, declared=True)
         table = self.plan.table

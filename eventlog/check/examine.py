@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from sqlalchemy import Engine
 
 from eventlog.check.log import log_points
+from eventlog.check.mappings import mapping_points
 from eventlog.check.outputs import finding_points, output_points
 from eventlog.check.plugins import plugin_points
 from eventlog.check.point import Point, failure, ok, points, warning
@@ -90,7 +91,7 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
         yield from points("schema", lambda: _schema(engine, config.source.schema))
         yield from points("log", lambda: log_points(engine, config.source.wanted_names, config))
         yield from points("policies", lambda: _policies(engine, config))
-        yield from points("mapping", lambda: _mappings(engine, config))
+        yield from points("mapping", lambda: mapping_points(engine, config))
     finally:
         engine.dispose()
 
@@ -103,37 +104,6 @@ def _policies(engine: Engine, config: Config) -> Iterator[Point]:
     if policies and config.source.kind == "log":
         step_needs_of(config, catalog_of(engine, config.source.wanted_names, config)).check()
         yield ok("policies", f"all is there that the policies of {count_words(len(policies), 'output')} name")
-
-
-def _mappings(engine: Engine, config: Config) -> Iterator[Point]:
-    """Warn of mapped tables and columns that are not there behind the policies; no point without a mapping."""
-    from eventlog.config.build import catalog_of
-    from eventlog.core.registry import steps_plugin
-    from eventlog.policies.bound import Policy
-
-    outputs = [output for output in config.output if output.mapped is not None]
-    if not outputs:
-        return
-    catalog = catalog_of(engine, config.source.wanted_names, config)
-    for output in outputs:
-        where, is_right = f"output.{output.sink}.tables", True
-        shapes = Policy(steps_plugin().of_output(output, config.policy), catalog).shapes
-        tables = [shape.table for shape in shapes if not shape.left_out] or list(catalog)
-        known = {name.casefold(): table for table in tables for name in (table.name, table.whole)}
-        for name, columns in output.mapped or ():
-            table = known.get(name.casefold())
-            if table is None:
-                is_right = False
-                names = ", ".join(table.name for table in tables)
-                yield warning("mapping", f"{where} has {name}, and there is no such table", f"There are: {names}.")
-                continue
-            there = {column.casefold() for column in table.loggable}
-            if missing := [column for column in columns if column.casefold() not in there]:
-                is_right = False
-                message = f"{where}.{name}.columns has {', '.join(missing)}, which {name} does not have"
-                yield warning("mapping", message, f"There are: {', '.join(table.loggable)}.")
-        if is_right:
-            yield ok("mapping", f"all is there that {where} names")
 
 
 def _schema(engine: Engine, schema: str | None) -> Iterator[Point]:

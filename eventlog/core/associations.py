@@ -6,7 +6,7 @@ object that the receiver does not know yet waits for it here, and is told once, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from threading import RLock
 from typing import Final
 
@@ -134,12 +134,14 @@ class Associations:
                 self._write(name, Association(known.id, (*others, awaiting), known.over))
             return None if is_old else known.id
 
-    def await_answer(self, name: str, awaiting: Awaiting) -> None:
-        """Have something wait for the receiver's word on an object; the same again takes its place."""
+    def await_answer(self, name: str, awaiting: Awaiting, revise: Callable[[Awaiting], Awaiting | None]) -> None:
+        """Have something wait for the receiver's word on an object, behind what waits already; `revise` makes of
+        each of these what is left of it, None for nothing.
+        """
         with self._lock:
             self.read([name])
             known = self._known[name]
-            others = tuple(other for other in known.awaiting if other.request != awaiting.request)
+            others = [left for other in known.awaiting if (left := revise(other)) is not None]
             self._write(name, Association(known.id, (*others, awaiting), known.over))
 
     def list_awaited(self) -> list[tuple[str, tuple[Awaiting, ...]]]:

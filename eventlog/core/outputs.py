@@ -52,6 +52,11 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
         return None
 
     @property
+    def takes_all_values(self) -> bool:
+        """Return True if the receiver takes several values of an attribute only all together."""
+        return False
+
+    @property
     def sink(self) -> str:
         """Return the name of its sink."""
         return str(self.__struct_config__.tag or "")

@@ -18,6 +18,8 @@ class Ddl(Struct, frozen=True, kw_only=True, eq=False):
     """A trigger cannot read a column that is computed when read; its formula stands for it."""
     qualified_in_triggers: bool = True
     """A trigger's text may name the schema of the tables it writes to."""
+    bare_beside_triggers: bool = False
+    """A name without a schema means a table beside the trigger, whatever schema its writers are in."""
     triggers_in_schemas: bool = False
     """A trigger's own name may have a schema; elsewhere it goes with its table."""
     procedural_triggers: bool = False

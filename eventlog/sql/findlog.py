@@ -205,4 +205,5 @@ def place_log(connection: Connection, names: LogNames) -> LogNames:
 def with_schema(connection: Connection, names: LogNames) -> LogNames:
     """Resolve the schema of the log's bare name, because a trigger runs in another search path."""
     placed = place_log(connection, names)
-    return replace(placed, schema=Schema(connection, placed.schema).name, bare=False)
+    schema = Schema(connection, placed.schema).name
+    return replace(placed, schema=schema, bare=False, near=schema == inspect(connection).default_schema_name)

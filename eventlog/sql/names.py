@@ -85,6 +85,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
     schema: str | None = None
     bare: bool = False
     """People name it without its schema."""
+    near: bool = False
+    """It is in the schema of tables that are named without one."""
     columns: tuple[str, ...] = STANDARD
     clock: str = "utc"
     """Whose time event_time is: utc, database, an offset, or a zone such as Asia/Tokyo."""

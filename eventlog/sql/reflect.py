@@ -153,6 +153,9 @@ class Classes:
         return [table for table in tables if self.primary(table) or (table.schema, table.name) not in taken]
 
     def schema(self, name: str | None) -> Schema:
+        # Tables of the connection's own database are called without it, also by who names it.
+        if name and not dialect_of(self._connection).schemas and name == inspect(self._connection).default_schema_name:
+            name = None
         if name not in self._schemas:
             self._schemas[name] = Schema(self._connection, name)
         return self._schemas[name]

@@ -66,7 +66,8 @@ def target_of(
         from eventlog.publisher.associated import KeptAssociations
         from eventlog.verify.scim import ScimTarget
 
-        return ScimTarget(output, KeptAssociations(log, name_of(output)).read_all)
+        kept = KeptAssociations(log, name_of(output))
+        return ScimTarget(output, kept.read_all, kept.find)
     sent = f"{output.format} to {type(output).__name__.removesuffix('Output').lower()}"
     raise UsageError(
         f"What this output holds cannot be read: it sends {sent}.",

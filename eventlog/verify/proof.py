@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -166,7 +166,7 @@ class Proving:
     def _run(self, began: float) -> TableProof:
         comparison = self._begin()
         # A table of which nothing is right ends here, and not after all of its rows.
-        suspects = list(islice(comparison.differences(), self._limits.most))
+        suspects = list(islice(self._leave_out_filled(comparison.differences()), self._limits.most))
         more = len(suspects) >= self._limits.most
         self.differing, waiting = self._await_rows(comparison, suspects)
         kinds = Counter(difference.kind for difference in self.differing)
@@ -214,7 +214,7 @@ class Proving:
             # What waits is asked before the target is read: who asks later may find it published.
             before = self._last(pending)
             behind = self._target.behind(self._expected.table, self._expected.compared, pending)
-            differing = comparison.compare_again(pending)
+            differing = [*self._leave_out_filled(comparison.compare_again(pending))]
             after = self._last([difference.key for difference in differing])
             pending = []
             for difference in differing:
@@ -228,6 +228,16 @@ class Proving:
             self._sleep(LOOK_SECONDS)
             comparison = self._again(comparison)
         return lasting, len(pending)
+
+    def _leave_out_filled(self, differences: Iterable[Difference]) -> Iterator[Difference]:
+        """Leave out values that the target gave by itself where the source has none."""
+        filled = self._target.filled(self._expected.table)
+        for found in differences:
+            values = tuple(one for one in found.values if one.source is not None or one.column.casefold() not in filled)
+            if values == found.values:
+                yield found
+            elif values:
+                yield replace(found, values=values)
 
     def _again(self, comparison: Comparison) -> Comparison:
         """Read again the parts that change over time."""

@@ -33,15 +33,36 @@ class ComparedValue(NamedTuple):
     refers_to: tuple[str, ...]
 
 
+class NamedObjects:
+    """The objects that ids name; those that `find` is asked for are remembered."""
+
+    def __init__(self, known: Mapping[str, str], find: Callable[[str], str | None]) -> None:
+        self._known, self._find = dict(known), find
+
+    def name(self, id: str) -> str:  # noqa: A002  # as SCIM calls it
+        """Name an object by its id; return the id where it is nobody's of ours."""
+        if id not in self._known:
+            self._known[id] = self._find(id) or id
+        return self._known[id]
+
+
 class ScimTarget:
-    """The resources of a server; `associations` says what it calls our objects."""
+    """The resources of a server; `associations` says what it calls our objects, `find` whose an id was that is none's
+    of them: of a deleted row whose resource is disabled.
+    """
 
     selects = True
     names_objects = True
 
-    def __init__(self, output: ScimOutput, associations: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        output: ScimOutput,
+        associations: Callable[[], Mapping[str, str]],
+        find: Callable[[str], str | None] = lambda _id: None,
+    ) -> None:
         self._output = output
         self._associations = associations
+        self._find = find
 
     def columns(self, table: Table) -> frozenset[str] | None:
         """Name the columns with readable values, key included."""
@@ -54,6 +75,12 @@ class ScimTarget:
         """Name the mapped columns of child tables."""
         values = self._list_values(table)
         return frozenset(name for name, value in values.items() if value.attribute.child is not None)
+
+    def filled(self, table: Table) -> frozenset[str]:
+        """Name the column of `active`: without a value of ours each server decides by itself."""
+        return frozenset(
+            name for name, value in self._list_values(table).items() if str(value.path).lower() == "active"
+        )
 
     def padded(self, table: Table) -> frozenset[str]:
         return frozenset()
@@ -94,7 +121,7 @@ class ScimTarget:
         objects = {known: called for called, known in self._associations().items()}
         if not any(called.startswith(begin) for called in objects.values()):
             return  # it has nothing of ours, however much it has
-        values = self._list_values(table)
+        values, named = self._list_values(table), NamedObjects(objects, self._find)
         wanted = [values[column.casefold()] for column in compared.names]
         paths = [value.path for value in values.values()]
         with closing(ScimClient(self._output)) as client:
@@ -103,7 +130,7 @@ class ScimTarget:
                     called = objects.get(str(resource.get("id")), "")
                     key = _key(called.removeprefix(begin), compared) if called.startswith(begin) else None
                     if key is not None:
-                        yield (*key, *(_cell(value, resource, objects, paths) for value in wanted))
+                        yield (*key, *(_cell(value, resource, named, paths) for value in wanted))
             except RefusedError as error:
                 raise DataError(f"{client.address} does not list its resources: {error.note}.") from error
 
@@ -135,7 +162,7 @@ def _begin_names(table: Table, other: str) -> tuple[str, ...]:
     return tuple(f"{write_name(owner, name)} " for owner in dict.fromkeys([schema or table.schema, None]))
 
 
-def _cell(value: ComparedValue, resource: Mapping[str, Any], objects: Mapping[str, str], paths: Sequence[Path]) -> Any:
+def _cell(value: ComparedValue, resource: Mapping[str, Any], objects: NamedObjects, paths: Sequence[Path]) -> Any:
     """Read what a server has of one of our attributes."""
     if value.attribute.multiple:
         cells = [_one(value, cell, objects) for cell in list_values(resource, value.path, paths)]
@@ -143,11 +170,11 @@ def _cell(value: ComparedValue, resource: Mapping[str, Any], objects: Mapping[st
     return _one(value, get_value(resource, value.path), objects)
 
 
-def _one(value: ComparedValue, cell: Any, objects: Mapping[str, str]) -> Any:
+def _one(value: ComparedValue, cell: Any, objects: NamedObjects) -> Any:
     if isinstance(cell, bool) and value.attribute.column.category is Category.INT:
         return int(cell)
     if value.refers_to and isinstance(cell, str):
-        called = objects.get(cell, cell)
+        called = objects.name(cell)
         begin = next((begin for begin in value.refers_to if called.startswith(begin)), None)
         return called if begin is None else _only_part(called.removeprefix(begin))
     return cell

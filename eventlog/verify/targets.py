@@ -49,6 +49,9 @@ class Target(Protocol):
     def several(self, table: Table) -> frozenset[str]:
         """Name the attributes from child tables that it has, in small letters."""
 
+    def filled(self, table: Table) -> frozenset[str]:
+        """Name its columns that may have any value where ours has none, in small letters."""
+
     def padded(self, table: Table) -> frozenset[str]:
         """Name its columns that keep no blanks at the end of a text, in small letters."""
 
@@ -66,6 +69,9 @@ class PlainTarget:
     names_objects = False
 
     def several(self, table: Table) -> frozenset[str]:
+        return frozenset()
+
+    def filled(self, table: Table) -> frozenset[str]:
         return frozenset()
 
     def padded(self, table: Table) -> frozenset[str]:

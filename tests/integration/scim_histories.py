@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from threading import Thread
 from typing import Any
@@ -18,13 +19,16 @@ from eventlog.care.rows import PROCESSED, Choice, requeue
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.daemon.publisher import Publisher
+from eventlog.publisher import reader
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.writing import JournalTransaction
 from eventlog.refresh.chunks import Refresh
 from eventlog.refresh.loads import RefreshPace, loads
 from eventlog.sinks.scim.carry import ScimCarrier
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import in_thread, publish_all
+from tests.publisher.forgetting import Tables, put_tables, read_tables
 from tests.support.scim import MAPPING, Judge, ends, judge, run, scim_config, scim_site, verify
 from tests.support.sinks import KilledError
 
@@ -34,6 +38,9 @@ MOST_SECONDS = 1.5
 """So long a request may be under way."""
 FAILED = ("502 Bad Gateway", [("Content-Length", "0")], b"")
 BUSY = ("503 Service Unavailable", [("Content-Length", "0"), ("Retry-After", "0")], b"")
+
+MET: Counter[str] = Counter()
+"""What the histories of this process have met."""
 
 State = Counter[tuple[str, frozenset[str | None]]]
 
@@ -151,10 +158,16 @@ class History:
 class Trouble:
     """What fails at the server and in the publisher, by chance, as long as it lasts."""
 
-    def __init__(self, server: Judge, seed: int, share: float) -> None:
+    def __init__(self, engine: Engine, server: Judge, seed: int, share: float) -> None:
         self._chance = random.Random(seed)
-        self._share, self._server = share, server
+        self._share, self._server, self._engine = share, server, engine
         self.lasts = False
+        self.met: Counter[str] = Counter()
+        self.forgets = False
+        """Whether nobody but one publisher writes to the log, so that what is lost is the publisher's alone."""
+        self._kept: Tables = {}
+        self._ahead = dt.timedelta()
+        self._others = random.Random(seed + 1)
         server.meddle, server.after = self._refuse, self._lose
 
     def is_met(self, share: float = 1.0) -> bool:
@@ -192,6 +205,40 @@ class Trouble:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ScimCarrier, "carry", carry)
             patch.setattr(Journal, "done", done)
+            yield
+
+    def settle(self) -> None:
+        """Put all commits on the disk."""
+        self._kept = {}
+
+    def set_clock(self) -> None:
+        """Set the database's clock forward or back, by chance."""
+        if self._share and self._others.random() < 0.3:
+            self.met["the clock was set"] += 1
+            self._ahead = dt.timedelta(seconds=self._others.choice([-86_400, -7_200, -30, 0, 30, 7_200, 86_400]))
+
+    @contextmanager
+    def clock_and_disk(self) -> Iterator[None]:
+        """Have the database's clock jump, and a database that crashes and loses commits that need not be on its disk."""
+        plain, plain_now = Journal.transaction, Log.now
+
+        @contextmanager
+        def transaction(journal: Journal, *, soon: bool = False) -> Iterator[JournalTransaction]:
+            if soon and self.forgets and not self._kept:
+                self._kept = read_tables(self._engine)
+            with plain(journal, soon=soon) as found:
+                yield found
+            if not soon:
+                self.settle()
+            elif self._kept and self.lasts and self._others.random() < self._share:
+                self.met["a commit was forgotten"] += 1
+                put_tables(self._engine, self._kept)
+                self.settle()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Journal, "transaction", transaction)
+            patch.setattr(Log, "now", lambda log, connection: plain_now(log, connection) + self._ahead)
+            patch.setattr(reader, "CLOCK_SECONDS", 0.0)
             yield
 
 
@@ -292,7 +339,7 @@ class Play:
     """One history at one server, and what operators do in its middle, by chance."""
 
     def __init__(self, engine: Engine, server: Judge, seed: int, share: float, *, is_cared: bool) -> None:
-        self.history, self.trouble = History(engine, seed), Trouble(server, seed + 1, share)
+        self.history, self.trouble = History(engine, seed), Trouble(engine, server, seed + 1, share)
         self._engine, self._server, self._is_cared = engine, server, is_cared
         self.had_names, self._keeps = True, False
         self.config = configured(engine, server, keeps=False, has_names=True)
@@ -301,6 +348,7 @@ class Play:
         """Change the tables, and publish while there is trouble."""
         history, chance = self.history, self.history.chance
         history.change()
+        self.trouble.set_clock()
         self.trouble.lasts = True
         with self.trouble.deaths():
             if self._is_cared:
@@ -308,7 +356,10 @@ class Play:
             if self._is_cared and chance.random() < 0.3:
                 history.said.append("two publishers")
                 hand_over(self.config, chance.random() * 0.3)
+            self.trouble.forgets = True
             publish(self._engine, self.config, chance.randint(1, 6))
+            self.trouble.forgets = False
+            self.trouble.settle()
         self.trouble.lasts = False
         history.said.append("--")
 
@@ -336,9 +387,10 @@ def play(engine: Engine, seed: int, style: str, share: float, *, is_cared: bool 
 
     `is_cared` says that rows are requeued and loaded, mappings change, and publishers hand over.
     """
-    with judge() as server:
+    with judge() as server, ExitStack() as leaving:
         scim_site(engine, style)
         one = Play(engine, server, seed, share, is_cared=is_cared)
+        leaving.enter_context(one.trouble.clock_and_disk())
         said = one.history.said
         for _ in range(4):
             for _ in range(one.history.chance.randint(1, 2)):
@@ -357,4 +409,5 @@ def play(engine: Engine, seed: int, style: str, share: float, *, is_cared: bool 
         found = [end.proof.differences for end in verify(engine, usual).values()]
         assert not any(found), f"{where}\n{found}"
         assert at_server(server) == in_tables(engine), where
+    MET.update(one.trouble.met)
     return said.count("--")

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.cli.main import exit_code
+from eventlog.sql.error_codes import NAME_NEEDS_SCHEMA
 from tests.integration.publishing import url_of
 
 CONFIG = """
@@ -81,3 +82,44 @@ def test_a_query_is_published_and_verified_as_tables_are(
     published()
     for what in held:
         assert verified(*what) == {"orders": 0, "totals": 0}
+
+
+NOWHERE = "SELECT buyer, sum(pay) AS total FROM orders GROUP BY buyer"
+OUR_FUNCTION = "SELECT buyer, taxed(sum(pay)) AS total FROM public.orders GROUP BY buyer"
+MISSPELLED = "SELECT buyer, sum(pay) AS total FROM public.order GROUP BY buyer"
+
+
+@pytest.mark.parametrize("command", [("check",), ("run", "--until-empty")], ids=["check", "run"])
+@pytest.mark.parametrize(
+    "query, name, is_bare",
+    [(NOWHERE, "orders", True), (OUR_FUNCTION, "taxed", True), (MISSPELLED, "public.order", False)],
+    ids=["a table", "a function", "a schema and no such table"],
+)
+def test_a_query_whose_names_lack_a_schema_is_refused_with_the_reason(
+    postgresql: Engine,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    query: str,
+    name: str,
+    is_bare: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Sessions look nowhere but in the server's own schema, where nobody puts a table in the place of another."""
+    with postgresql.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TABLE orders (id integer PRIMARY KEY, buyer integer, pay integer, note text)"
+        )
+        connection.exec_driver_sql("INSERT INTO orders VALUES (1, 1, 7, 'y')")
+        connection.exec_driver_sql("CREATE FUNCTION taxed(bigint) RETURNS bigint LANGUAGE sql RETURN $1 * 2")
+    file = tmp_path / "eventlog.toml"
+    settings = CONFIG.format(source=url_of(postgresql), folder=tmp_path)
+    usual = next(line for line in settings.splitlines() if line.startswith("sql = "))
+    file.write_text(settings.replace(usual, f'sql = "{query}"'))
+    assert exit_code([*command, "--config", str(file)]) != 0
+    told = "".join(capsys.readouterr())
+    assert name in told
+    assert (NAME_NEEDS_SCHEMA in told) is is_bare
+    # With its schema it goes.
+    mended = query.replace("FROM orders", "FROM public.orders").replace("taxed", "public.taxed")
+    file.write_text(settings.replace(usual, f'sql = "{mended.replace("public.order ", "public.orders ")}"'))
+    assert exit_code([*command, "--config", str(file)]) == 0, "".join(capsys.readouterr())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Iterator
@@ -453,3 +454,27 @@ def test_explain_shows_the_request(engine: Engine) -> None:
     assert (sent.output, sent.note) == ("people", None)
     assert sent.text.startswith("POST /Users\n{")
     assert '"givenName": "Ada"' in sent.text
+
+
+PRECONDITION = {"schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"], "detail": "name its version"}
+
+
+@pytest.mark.parametrize("patch", [True, False], ids=["PATCH", "PUT"])
+@pytest.mark.parametrize("status", ["428 Precondition Required", "412 Precondition Failed"])
+def test_a_server_that_wants_versions_named_gets_them(engine: Engine, patch: bool, status: str) -> None:
+    def demand(method: str, path: str) -> Any:
+        if method in ("PATCH", "PUT", "DELETE") and not server.asked_with.get("HTTP_IF_MATCH"):
+            body = json.dumps(PRECONDITION | {"status": status[:3]}).encode()
+            return status, [("Content-Type", "application/scim+json"), ("Content-Length", str(len(body)))], body
+        return None
+
+    with judge(patch=patch) as server:
+        server.meddle = demand
+        given(engine)
+        config = scim_config(engine, server.url)
+        publish_all(config)
+        run(engine, "UPDATE usr SET fname = 'Eve' WHERE idu = 1", "DELETE FROM usr_grp WHERE idu = 2")
+        run(engine, "UPDATE usr SET boss = NULL", "DELETE FROM usr WHERE idu = 4")
+        publish_all(config)
+        assert not [end for end in ends(engine).values() if end[0] == "E"]
+        assert told(server) == wanted(engine)

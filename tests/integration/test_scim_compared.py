@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ from sqlalchemy import Engine, create_engine
 
 from eventlog.capture.install import install
 from eventlog.capture.track import track
-from eventlog.check.examine import check
-from eventlog.check.point import PointLevel
 from eventlog.cli.main import main
 from eventlog.refresh.chunks import Refresh
 from eventlog.refresh.loads import RefreshPace, loads
@@ -31,6 +29,7 @@ from tests.support.scim import (
     MAPPING,
     TOKEN,
     Judge,
+    ends,
     judge,
     run,
     scim_config,
@@ -67,6 +66,63 @@ def test_verify_finds_what_differs_and_repairs_it(engine: Engine) -> None:
         publish_all(config)
         assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}
         assert told(server) == wanted(engine)
+
+
+@pytest.mark.parametrize("style", ["row-back", "image", "field"])
+@pytest.mark.parametrize("patch", [True, False], ids=["PATCH", "PUT"])
+def test_an_empty_column_for_active_is_no_value_and_the_server_decides(engine: Engine, style: str, patch: bool) -> None:
+    with judge(patch=patch) as server:
+        scim_site(engine, style)
+        mapping = deepcopy(MAPPING)
+        mapping["tables"]["usr"]["delete"] = "disable"
+        config = scim_config(engine, server.url, scim=mapping)
+
+        def is_active() -> Any:
+            assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}
+            return server.users()["ada"].get("active")
+
+        add = "INSERT INTO usr (idu, login, works) VALUES (1, 'ada', NULL)"
+        for statement, active in (
+            (add, None),
+            ("UPDATE usr SET works = 0", False),
+            ("UPDATE usr SET works = NULL", None),
+            ("DELETE FROM usr", False),
+            (add, None),
+            ("UPDATE usr SET works = 1", True),
+        ):
+            run(engine, statement)
+            publish_all(config)
+            assert is_active() is active, statement
+        assert not ends(engine)
+        if not patch:
+            return  # nobody can change it there as below
+        disable = [{"op": "add", "path": "active", "value": False}]
+        # A server may give it a value by itself; but one that differs from ours is a difference.
+        run(engine, "UPDATE usr SET works = NULL")
+        publish_all(config)
+        server.change("PATCH", "ada", disable)
+        assert is_active() is False
+        run(engine, "UPDATE usr SET works = 1")
+        publish_all(config)
+        server.change("PATCH", "ada", disable)
+        assert count_differences(verify(engine, config)) == {"usr": (1, 0), "grp": (0, 0)}
+
+
+def test_a_reference_to_a_deleted_row_is_that_to_its_disabled_user(engine: Engine) -> None:
+    """Tables may keep such references, where no foreign key is enforced."""
+    with judge() as server:
+        given(engine)
+        mapping = deepcopy(MAPPING)
+        mapping["tables"]["usr"]["delete"] = "disable"
+        config = scim_config(engine, server.url, scim=mapping)
+        publish_all(config)
+        run(engine, "DELETE FROM usr WHERE idu = 1")
+        publish_all(config)
+        assert server.users()["ada"]["active"] is False
+        assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}
+        manager = f"{ENTERPRISE}:manager.value"
+        server.change("PATCH", "bob", [{"op": "replace", "path": manager, "value": server.users()["dan"]["id"]}])
+        assert count_differences(verify(engine, config)) == {"usr": (1, 0), "grp": (0, 0)}
 
 
 @pytest.mark.parametrize("database", databases())
@@ -327,35 +383,3 @@ def test_a_reference_that_is_spelled_otherwise_than_its_row_does_not_differ(
         assert count_differences(verify(engine, config, mend=True)) == {"usr": (1, 1), "grp": (1, 1)}
         publish_all(config)
         assert count_differences(verify(engine, config)) == {"usr": (0, 0), "grp": (0, 0)}
-
-
-def problems(engine: Engine, url: str, **output: Any) -> list[str]:
-    config = scim_config(engine, url, **output)
-    found = check(lambda: config, lambda: dt.datetime.now(dt.UTC).replace(tzinfo=None))
-    return [f"{point.name}: {point.said} {point.mend}" for point in found if point.level is not PointLevel.OK]
-
-
-def test_a_check_finds_what_a_mapping_names_and_is_not_there(engine: Engine) -> None:
-    with judge() as server:
-        given(engine)
-        assert not [one for one in problems(engine, server.url) if "weak" not in one and "secret" not in one]
-        columns = {"login": "userName", "firstname": "name.givenName"}
-        mapping = {"tables": {"usr": {"columns": columns}, "usrs": {"columns": {"login": "userName"}}}}
-        [column, table] = [one for one in problems(engine, server.url, scim=mapping) if one.startswith("mapping")]
-        assert "usr.columns has firstname" in column
-        assert "fname" in column
-        assert "has usrs, and there is no such table" in table
-        # A policy may have called it so.
-        renamed: dict[str, Any] = {"scim": {"tables": {"usr": {"columns": columns}}}}
-        renamed["steps"] = [{"do": "rename", "classes": ["usr"], "attributes": {"fname": "firstname"}}]
-        assert not [one for one in problems(engine, server.url, **renamed) if one.startswith("mapping")]
-
-
-def test_a_check_shows_the_token_where_it_matters(engine: Engine) -> None:
-    """What a server can do it tells to anybody."""
-    with judge() as server:
-        given(engine)
-        [wrong] = [one for one in problems(engine, server.url, authorization="Bearer another") if "401" in one]
-        assert "authorization" in wrong
-        [wrong] = [one for one in problems(engine, f"{server.url}/Users") if "404" in one]
-        assert "`url`" in wrong

@@ -139,6 +139,20 @@ def test_a_deleted_row_disables_its_user_where_that_is_chosen(engine: Engine, ke
         "user1": False,
         "user2": True,
     }
+    # No value is "disabled" there, and no difference.
+    run(
+        engine,
+        "UPDATE usr SET works = NULL WHERE idu = 2",
+        "INSERT INTO usr SELECT 3, 'user3', fname, lname, "
+        "'user3@example.com', room, number, boss, NULL FROM usr WHERE idu = 2",
+    )
+    publish(engine, keycloak, scim=mapping)
+    assert {user["userName"]: user["active"] for user in keycloak.resources("/Users")} == {
+        "user1": False,
+        "user2": False,
+        "user3": False,
+    }
+    assert not verify(engine, config_of(engine, keycloak, scim=mapping))["usr"].proof.differences
 
 
 def test_verify_finds_what_somebody_changed_there_and_repairs_it(engine: Engine, keycloak: Keycloak) -> None:

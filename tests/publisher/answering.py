@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 SAID = [*[Status.SUCCESS] * 3, Status.WARNING, Status.ERROR]
 RANK = "SWE"
+
+
+def _unless_same(request: str, former: Awaiting) -> Awaiting | None:
+    return None if former.request == request else former
 
 
 class LateModel:
@@ -38,7 +43,9 @@ class LateModel:
             if tuple(positions[0]) not in refused:
                 # As for Entra: rows that are sent again wait for the answer to their last request alone.
                 request = json.dumps([[record for record, *_ in positions], uids])
-                self._known.await_answer(object_name, Awaiting(object_name, plan, request))
+                self._known.await_answer(
+                    object_name, Awaiting(object_name, plan, request), partial(_unless_same, request)
+                )
 
     def read(self) -> Sequence[LateAnswer]:
         """Tell some of what is waited for, in quiet all."""

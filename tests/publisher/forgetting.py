@@ -61,10 +61,15 @@ def read_tables(engine: Engine) -> Tables:
 def write_tables(world: World, kept: Tables) -> None:
     """Put these rows into the tables, in the place of all others."""
     was, world.inside = world.inside, True
-    with world.engine.begin() as connection:
+    put_tables(world.engine, kept)
+    world.inside = was
+
+
+def put_tables(engine: Engine, kept: Tables) -> None:
+    """Put these rows into the tables, in the place of all others."""
+    with engine.begin() as connection:
         for table, rows in kept.items():
             connection.execute(text(f"DELETE FROM {table}"))
             if rows:
                 names, values = ", ".join(rows[0]), ", ".join(f":{name}" for name in rows[0])
                 connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), rows)
-    world.inside = was

@@ -59,11 +59,10 @@ class Entra:
         """Where tokens are fetched."""
         return f"{self.root}/tenant/oauth2/v2.0/token"
 
-    def process(self) -> None:
-        """Do a cycle: provision what was accepted, and write the log."""
+    def process(self, most: int | None = None) -> None:
+        """Do a cycle: provision what was accepted, `most` operations of it, and write the log."""
         with self._lock:
-            staged = [*self._staged]
-            self._staged.clear()
+            staged = [self._staged.popleft() for _ in [*self._staged][:most]]
         if self.together:
             merged: dict[str, dict[str, Any]] = {}
             for operation in staged:

@@ -39,6 +39,8 @@ class Judge:
         self.storage = storage
         self.url = url
         self.requests: list[tuple[str, str]] = []
+        self.asked_with: dict[str, Any] = {}
+        """What WSGI says of the request that it has now: its headers."""
         self.meddle: Meddle = lambda _method, _path: None
         self.after: Meddle = lambda _method, _path: None
         """Answers a request that the server has done, in its place."""
@@ -117,6 +119,7 @@ def judge(tls: SSLContext | None = None, **without: bool) -> Iterator[Judge]:
     def serve(environ: Any, start: Any) -> Any:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         server.requests.append((method, path + ("?" + environ["QUERY_STRING"] if environ.get("QUERY_STRING") else "")))
+        server.asked_with = environ
         answer = server.meddle(method, path)
         if answer is not None:
             status, headers, body = answer

@@ -121,12 +121,12 @@ def mysql_server() -> Iterator[URL]:
             yield url
 
 
-def mysql_shell() -> list[str]:
-    """Return the command of MySQL's own shell, from the server's packages."""
+def mysql_shell(program: str = "mysql") -> list[str]:
+    """Return the command of MySQL's own shell, or of another program, from the server's packages."""
     root = mysql_packages.state()
     if root is None:
         absent("mysql", "its shell comes with Debian's packages, which were not fetched")
-    return mysql_packages.program(root, "bin/mysql")
+    return mysql_packages.program(root, f"bin/{program}")
 
 
 def _mysql_root() -> Path | None:

@@ -68,6 +68,7 @@ MYSQL = Dialect(
         # The bodies of triggers hold semicolons, at which its shell would end the statement.
         script_start="DELIMITER //\n\n",
         script_end="//",
+        bare_beside_triggers=True,
         triggers_in_schemas=True,
     ),
     errors=ErrorCodes(

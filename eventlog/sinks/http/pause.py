@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -33,6 +34,8 @@ def read_retry_after(retry_after: str, now: float) -> float:
     if text.isascii() and text.isdigit():
         return float(text[:9])  # nobody means more seconds, and a float has an end
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+        found = parsedate_to_datetime(text)
+        # HTTP's times are in UTC, also those of the form that says no zone.
+        return max(0.0, (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).timestamp() - now)
     except (ValueError, OverflowError):
         return 0.0

@@ -37,6 +37,9 @@ TRIES: Final = 4
 CANNOT: Final = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.METHOD_NOT_ALLOWED)
 """Statuses of servers that do not do what is asked at all."""
 
+UNREAD: Final = (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.PRECONDITION_REQUIRED)
+"""Statuses of servers that somebody changes a resource at, or that want its version named: it is read first."""
+
 BAD_PATH: Final = frozenset({"noTarget", "invalidPath", "invalidFilter"})
 """What servers say of a path that they do not follow."""
 
@@ -273,7 +276,7 @@ class ScimCarrier:
         mapping, body = self._mapping(request), apply_operations({}, (request.body or {})["Operations"])
         for path, value in request.key.items():
             set_value(body, read_path(path, "key"), value)
-        if mapping.delete == "disable":
+        if mapping.enables:
             body.setdefault("active", True)
         body["schemas"] = [mapping.core, *(key for key in body if key.lower().startswith("urn:"))]
         return msgspec.structs.replace(request, method="POST", path=self._place(request), body=body, is_whole=False)
@@ -307,7 +310,13 @@ class ScimCarrier:
         return []
 
     def _delete(self, request: ScimRequest, found: str) -> None:
-        answer = self._client.ask("DELETE", self._path(request, found))
+        path = self._path(request, found)
+        answer = self._client.ask("DELETE", path)
+        for _ in range(TRIES):
+            if answer.status not in UNREAD:
+                break
+            read = self._client.ask("GET", path)
+            answer = self._client.ask("DELETE", path, tag=_tag_of(read)) if read.is_taken else read
         if not answer.is_taken and answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
             raise RefusedError(answer)
 
@@ -379,7 +388,7 @@ class ScimCarrier:
                 return False
             if answer.status in CANNOT:
                 self._receiver.cannot_patch()
-            elif answer.type not in BAD_PATH:
+            elif answer.type not in BAD_PATH and answer.status not in UNREAD:
                 raise self._refuse(request, answer)
         return self._change(request, found, lambda resource: apply_operations(resource, operations))
 
@@ -414,17 +423,15 @@ class ScimCarrier:
                 return True
             if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
                 return False
-            if answer.status != HTTPStatus.PRECONDITION_FAILED:
+            if answer.status not in UNREAD:
                 raise self._refuse(request, answer)
         raise RefusedError(answer)
 
     def _give_back(
         self, path: str, read: ScimAnswer, after: dict[str, Any], operations: list[dict[str, Any]]
     ) -> ScimAnswer:
-        abilities, meta = self._receiver.abilities(self._client), read.content.get("meta")
-        tag = ""
-        if abilities.tags:
-            tag = read.tag or str((meta or {}).get("version") or "")
+        abilities = self._receiver.abilities(self._client)
+        tag = _tag_of(read) if abilities.tags else ""
         if abilities.patches:
             answer = self._send_patch(path, operations, tag)
             if answer.status not in CANNOT:
@@ -525,6 +532,11 @@ class ScimCarrier:
 
     def _path(self, request: ScimRequest, found: str) -> str:
         return resource_path(self._place(request), found)
+
+
+def _tag_of(read: ScimAnswer) -> str:
+    """Return the version of a resource that was read."""
+    return read.tag or str((read.content.get("meta") or {}).get("version") or "")
 
 
 def _last_name(requests: Sequence[ScimRequest]) -> str | None:

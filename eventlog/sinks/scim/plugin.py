@@ -61,6 +61,11 @@ class ScimOutput(
                 raise ConfigError(f"output.{name} is {getattr(self, name)}; it is a number of seconds, 0 or more.")
 
     @property
+    def takes_all_values(self) -> bool:
+        """Return True for bulkUpload, which knows no operations."""
+        return self.is_entra
+
+    @property
     def is_entra(self) -> bool:
         """Tell whether requests are those of Microsoft Entra's bulkUpload."""
         return self.scim is not None and self.scim.mode == "entra"

@@ -105,7 +105,8 @@ class ProvisioningLog:
         self, name: str, several: Sequence[Awaiting], entries: Mapping[str, Sequence[ProvisioningEntry]]
     ) -> Iterator[LateAnswer]:
         """Match a user's uploads with the entries since the first one; none where others are still to come."""
-        uploads = sorted(several, key=lambda awaiting: (awaiting.place, awaiting.request))
+        # Stable: those of one second stand in the order in which they were sent.
+        uploads = sorted(several, key=lambda awaiting: awaiting.place)
         first, now = _moment(uploads[0].place), dt.datetime.fromtimestamp(time.time(), dt.UTC)
         found = sorted(entry for entry in entries.get(uploads[0].object, ()) if entry.time >= first)
         is_last = bool(found) and (now - found[-1].time).total_seconds() >= LATEST_SECONDS
@@ -141,8 +142,12 @@ class ProvisioningLog:
 
 
 def _answer(name: str, upload: Awaiting, status: Status, note: str) -> LateAnswer:
-    records = msgspec.json.decode(upload.request, type=tuple[int, ...])
-    return LateAnswer(object=name, awaiting=upload, records=records, status=status, note=note)
+    return LateAnswer(object=name, awaiting=upload, records=read_records(upload), status=status, note=note)
+
+
+def read_records(upload: Awaiting) -> tuple[int, ...]:
+    """Read which rows of the log wait for the word on an upload."""
+    return msgspec.json.decode(upload.request, type=tuple[int, ...])
 
 
 def _judge(said: Mapping[str, Any]) -> tuple[Status, str]:

@@ -173,6 +173,6 @@ def _lock_in_order(stripes: Sequence[Lock], names: Iterable[str]) -> AbstractCon
 
 def _paths_of(table: ResourceSettings, name: str) -> list[Path]:
     paths = [column.path for column in list_columns(table, name)]
-    if table.delete == "disable" and all(str(path).lower() != "active" for path in paths):
+    if table.enables:
         paths.append(Path("active"))
     return paths

@@ -61,6 +61,14 @@ class ResourceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.unique or KNOWN_TYPES[self.type][2]
 
     @property
+    def enables(self) -> bool:
+        """Return True if a row that is there enables its resource; where a column says `active`, it decides alone."""
+        # A resource may have been there before, and was disabled.
+        return self.delete == "disable" and not any(
+            str(column.path).lower() == "active" for column in list_columns(self, "columns")
+        )
+
+    @property
     def is_unique_for_servers(self) -> bool:
         """Tell whether every server refuses a second resource with the same value."""
         return self.type == "User" and self.unique_path == "userName"

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from http import HTTPStatus
 from importlib import import_module
 from threading import Lock
 from typing import ClassVar, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from eventlog.core.associations import Associations, Awaiting
 from eventlog.core.errors import shorten
@@ -24,7 +26,7 @@ from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.http.post import UnreadableAnswer
 from eventlog.sinks.http.sink import NOTE_CHARACTERS, HttpLane, HttpSink, Reply, again_later
 from eventlog.sinks.scim.client import ScimClient
-from eventlog.sinks.scim.provisioning import ProvisioningLog, read_date
+from eventlog.sinks.scim.provisioning import ProvisioningLog, read_date, read_records
 from eventlog.sinks.scim.requests import ScimRequest, read_requests
 from eventlog.sinks.scim.write import UPLOAD_ROWS
 
@@ -96,8 +98,17 @@ class EntraLane(HttpLane):
 
     def _await_answers(self, pairs: Sequence[Pair], accepted: str) -> None:
         for request, positions in pairs:
-            records = msgspec.json.encode(sorted({position[0] for position in positions})).decode()
-            self._known.await_answer(request.object, Awaiting(request.unique.values[0], accepted, records))
+            records = sorted({position[0] for position in positions})
+            awaiting = Awaiting(request.unique.values[0], accepted, msgspec.json.encode(records).decode())
+            self._known.await_answer(request.object, awaiting, partial(_without, records))
+
+
+def _without(records: Collection[int], former: Awaiting) -> Awaiting:
+    """Take out the rows that were sent again: the word on their last request counts. An upload without rows waits
+    for its entry all the same, which would be taken for that of the next one.
+    """
+    left = [record for record in read_records(former) if record not in records]
+    return replace(former, request=msgspec.json.encode(left).decode())
 
 
 def cut_pairs(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:

@@ -137,6 +137,7 @@ class ScimTable:
     ) -> None:
         self._name = name
         self._settings = settings
+        self._enables = settings.enables
         self._unique = read_path(mappings.unique_path(settings), "unique")
         self.fields: dict[str, ScimField] = {}
         known = {attribute.lower(): attribute for attribute in table.loggable}
@@ -253,8 +254,8 @@ class ScimTable:
         """Write the whole row as a resource."""
         body: dict[str, Any] = {"schemas": [self._settings.core]}
         resource: dict[str, Any] = {}
-        if self._settings.delete == "disable":
-            set_value(resource, ACTIVE, True)  # it may have been there before, and was disabled
+        if self._enables:
+            set_value(resource, ACTIVE, True)
         for column, cell in self._cells(change):
             field = self.fields[column]
             if field.is_multiple:
@@ -346,7 +347,7 @@ class EntraTable(ScimTable):
         if change.op is Op.DELETE:
             return self._upload(change, {"active": False}, ends=True)
         is_whole = self._is_whole(change)
-        data: dict[str, Any] = {"active": True} if is_whole else {}
+        data: dict[str, Any] = {"active": True} if is_whole and self._enables else {}
         for edit in change.edits:
             field = self.fields.get(edit.column)
             is_sent = is_whole or edit.reset or change.whole or edit.new != edit.old
@@ -360,7 +361,7 @@ class EntraTable(ScimTable):
                 add_elements(data, field.path, [field.element(field.write(value)) for value in _several(edit.new)])
             elif edit.new is not None:
                 set_value(data, field.path, field.write(edit.new))
-            elif change.op is not Op.ADD or change.refresh:
+            else:  # of a new row too: its user may have been there before
                 set_value(data, field.path, _EMPTIED)
         return self._upload(change, _with_nulls(data)) if data else None
 

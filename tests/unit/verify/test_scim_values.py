@@ -13,7 +13,7 @@ from eventlog.core.schema import Attribute, Column, Table
 from eventlog.sinks.scim.paths import read_path
 from eventlog.sinks.scim.plugin import ScimOutput
 from eventlog.sinks.scim.settings import ScimSettings
-from eventlog.verify.scim import ComparedValue, ScimTarget, _begin_names, _key, _one
+from eventlog.verify.scim import ComparedValue, NamedObjects, ScimTarget, _begin_names, _key, _one
 
 
 def test_several_values_are_one_text_without_order_or_number() -> None:
@@ -38,9 +38,9 @@ def test_an_id_is_shown_by_the_key_of_our_object(known: str | None, shown: str) 
     column = Column(name="boss", type="integer", references="usr")
     begins = _begin_names(Table(name="usr", schema="app", columns=(column,)), "usr")
     value = ComparedValue(Attribute(name="boss", column=column), read_path("manager.value", "here"), begins)
-    assert _one(value, "id-there", {} if known is None else {"id-there": known}) == shown
-    assert _one(value, True, {}) == 1
-    assert _one(value, None, {}) is None
+    assert _one(value, "id-there", NamedObjects({} if known is None else {"id-there": known}, lambda _: None)) == shown
+    assert _one(value, True, NamedObjects({}, lambda _: None)) == 1
+    assert _one(value, None, NamedObjects({}, lambda _: None)) is None
 
 
 def test_columns_that_say_something_else_there_are_not_compared() -> None:

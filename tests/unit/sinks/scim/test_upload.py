@@ -29,6 +29,7 @@ USR = Table(
         Column(name="fname"),
         Column(name="boss", type="integer", references="usr"),
         Column(name="room", type="integer", references="room"),
+        Column(name="works", type="integer"),
     ),
     children=(
         Child(name="phone", parent_key=("idu",), columns=(Column(name="idu", type="integer"), Column(name="no"))),
@@ -65,6 +66,7 @@ def test_a_new_user_is_whole_and_active() -> None:
             "active": True,
             "externalId": "7",
             "userName": "ada@x",
+            "name": {"givenName": None},
             ENTERPRISE_USER: {"manager": {"value": "3"}},
             "phoneNumbers": [{"value": "1"}, {"value": "2"}],
         }
@@ -78,6 +80,12 @@ def test_a_change_has_what_changed_and_null_for_what_is_empty() -> None:
     assert written(Op.MODIFY, edits[0]) == []
     [all_of_it] = written(Op.MODIFY, *edits, whole=True)
     assert all_of_it["userName"] == "a"
+
+
+@pytest.mark.parametrize("works, active", [(1, {"active": True}), (0, {"active": False}), (None, {"active": None})])
+def test_a_column_for_active_decides_alone(works: int | None, active: dict[str, Any]) -> None:
+    [body] = written(Op.ADD, Edit(column="works", new=works), columns=COLUMNS | {"works": "active"})
+    assert body == {"schemas": [CORE_USER, ENTERPRISE_USER], "externalId": "7", **active}
 
 
 def test_all_phones_go_together() -> None:

@@ -12,7 +12,7 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import Format, Written
-from eventlog.sinks.scim.paths import ENTERPRISE_USER
+from eventlog.sinks.scim.paths import CORE_USER, ENTERPRISE_USER
 from eventlog.sinks.scim.requests import show_request
 from eventlog.sinks.scim.settings import ScimSettings
 from eventlog.sinks.scim.write import ScimFormat
@@ -139,6 +139,20 @@ def test_what_is_gone_is_deleted_or_disabled() -> None:
     }
     request = written(Op.DELETE, old, delete="disable")
     assert request["body"]["Operations"] == [{"op": "replace", "path": "active", "value": False}]
+
+
+@pytest.mark.parametrize(
+    "columns, active",
+    [
+        ({"login": "userName"}, {"active": True}),
+        ({"login": "userName", "works": "active"}, {}),
+        ({"login": "userName", "works": f"{CORE_USER}:Active"}, {}),
+    ],
+    ids=["no column for it", "no value", "by its whole name"],
+)
+def test_a_new_row_enables_unless_a_column_says_whether(columns: dict[str, str], active: dict[str, bool]) -> None:
+    request = written(Op.ADD, *new(login="ada", works=None), columns=columns, delete="disable")
+    assert request["body"] == {"schemas": [CORE_USER], "userName": "ada", **active}
 
 
 def test_unchanged_columns_of_a_whole_row_are_no_change_and_unmapped_ones_never() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import time
 from base64 import b64decode, b64encode
 from typing import Any
 
@@ -47,10 +48,20 @@ def test_an_id_has_no_dot(plan: str, document: str, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, seconds", [("7", 7), (" 90 ", 90), ("", 0), ("soon", 0), ("-1", 0), ("Thu, 01 Jan 1970 00:02:00 GMT", 20)]
+    "text, seconds",
+    [
+        *[("7", 7), (" 90 ", 90), ("", 0), ("soon", 0), ("-1", 0)],
+        *[("Thu, 01 Jan 1970 00:02:00 GMT", 20), ("Thu Jan  1 00:02:00 1970", 20), ("Thu Jan  1 00:01:00 1970", 0)],
+    ],
 )
-def test_a_receiver_says_how_long_to_wait(text: str, seconds: float) -> None:
-    assert read_retry_after(text, now=100.0) == seconds
+def test_a_receiver_says_how_long_to_wait(text: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert read_retry_after(text, now=100.0) == seconds
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 LOGIN = {"oauth_url": "https://id/", "oauth_client_id": "me", "oauth_client_secret": "plain"}
