@@ -83,7 +83,9 @@ def _refuse_gone(connection: Connection, names: LogNames) -> None:
     gone = sorted({*names.beside} - {*present_companions(connection, names)})
     if gone:
         message = f"The log {names.table} was installed, and lacks {', '.join(gone)} now."
-        raise InstallError(message, hint="Restore it from a backup; or drop the rest of the log and its triggers, and begin anew.")
+        raise InstallError(
+            message, hint="Restore it from a backup; or drop the rest of the log and its triggers, and begin anew."
+        )
 
 
 def _refuse_homeless(connection: Connection, names: LogNames) -> None:
