@@ -71,6 +71,7 @@ def plan_wanted_classes(
     keyed = {owner for owner, options in known.items() if options.key}
     patterns_only = all(is_pattern(name) and not classes.has(name) for name in tables)
     meant = resolve_table_names(classes, tables, names, taken, note, keyed)
+    _refuse_own(classes, meant, names)
     wanted: list[WantedClass] = []
     for table in classes.find_named(meant, request.children or ()):
         try:
@@ -96,6 +97,17 @@ def _refuse_tables(tables: Sequence[str], request: TrackRequest) -> None:
             raise UsageError("--whole-row is about tables that are named; a pattern means tables with a key.")
     elif request.key and (len(tables) > 1 or is_pattern(tables[0])):
         raise UsageError("--key is about one table; track the others by themselves.")
+
+
+def _refuse_own(classes: Classes, meant: Sequence[str], names: LogNames) -> None:
+    """Refuse tables of the log: each row that is logged or published would make another one."""
+    own = {name.casefold() for name in names.own}
+    for schema, table in map(read_name, meant):
+        if table.casefold() not in own:
+            continue
+        if classes.schema(schema or classes.default).name == classes.schema(names.schema).name:
+            what = "is the log itself" if table.casefold() == names.table.casefold() else f"belongs to {names.table}"
+            raise InstallError(f"{table} {what}; tracking it would never end.")
 
 
 class _ClassPlanner:

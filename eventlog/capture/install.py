@@ -74,7 +74,18 @@ def install(
             # Tried before anything is made: a log whose columns are not known gets no companions.
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
         _Migrations(names=names, order=tuple(order), storage=storage).run(connection, "upgrade", NEWEST_MIGRATION)
+        _refuse_gone(connection, names)
     return is_new
+
+
+def _refuse_gone(connection: Connection, names: LogNames) -> None:
+    """Refuse a log that lost a table after it was made; an empty one in its place would forget what was published."""
+    gone = sorted({*names.beside} - {*present_companions(connection, names)})
+    if gone:
+        message = f"The log {names.table} was installed, and lacks {', '.join(gone)} now."
+        raise InstallError(
+            message, hint="Restore it from a backup; or drop the rest of the log and its triggers, and begin anew."
+        )
 
 
 def _refuse_homeless(connection: Connection, names: LogNames) -> None:

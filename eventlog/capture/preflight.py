@@ -91,8 +91,6 @@ def refuse_unfit(
     is_kept = kept is not None and kept.when == options.when
     if options.when is not None and not (is_kept and wanted.function_owner is not None):
         _try_condition(connection, table, options.when)
-    if (table.schema, table.name) == (names.schema, names.table):
-        raise InstallError(f"{table.name} is the log itself; tracking it would never end.")
 
 
 def _refuse_lossy(connection: Connection, wanted: TriggerPlan) -> None:

@@ -8,6 +8,7 @@ its deletes or after them, as it happens. Row triggers hear each change in its t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -18,6 +19,7 @@ from sqlalchemy import Connection, inspect
 
 from eventlog.capture.clauses import image_columns
 from eventlog.capture.plan import TriggerPlan, plan
+from eventlog.core.errors import InstallError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers
 from eventlog.sql.definitions import ShapeVersion
@@ -26,6 +28,11 @@ from eventlog.sql.history import image_number, read_owned
 from eventlog.sql.names import LogNames
 from eventlog.sql.shapes import unique_indexes
 from eventlog.tracked.options import VALUED, Style, TriggerOptions
+
+_period: Final = re.compile(r'^ *PERIOD FOR [`"].+[`"] \([`"](.+)[`"], [`"](.+)[`"]\),?$', re.MULTILINE)
+"""A period in what MariaDB answers, with its columns; the one of SYSTEM_TIME has no quotes."""
+_overlapping: Final = re.compile(r'\((.+),[`"].+[`"] WITHOUT OVERLAPS\)')
+_name: Final = re.compile(r'[`"](.+?)[`"]')
 
 
 class TableNeeds:
@@ -41,10 +48,29 @@ class TableNeeds:
     def plan(self, table: Table, options: TriggerOptions) -> TriggerPlan:
         """Plan the triggers of a class with options that fit its tables, and the number of its images."""
         planned = plan(table, self._fit_options(table, options))
+        self._refuse_period(planned)
         if planned.options.style != Style.IMAGE:
             return planned
         columns = image_columns(self._dialect, planned)
         return replace(planned, number=image_number(self._connection, self._owned, table, columns))
+
+    def _refuse_period(self, planned: TriggerPlan) -> None:
+        """Refuse a key with a column of a period. `FOR PORTION OF` inserts what is left under the old key, and only then
+        fires the trigger that logs the end of that key: whoever believes the log would lose a row.
+        """
+        table = planned.table
+        columns = {table.name: {column.name for column in planned.key}}
+        columns |= {part.child.name: {watched.column.name for watched in part.watched} for part in planned.children}
+        for schema, name in () if table.view else _names(table):
+            target = self._dialect.qualify(schema, name)
+            text = "\n".join(str(row[1]) for row in answers(self._connection, "table_text", target=target))
+            ends, known = {end for found in _period.findall(text) for end in found}, columns.get(name, set())
+            # SQLAlchemy leaves the period out of such a key, whose other columns tell no rows apart.
+            without = [{*_name.findall(names)} for names in _overlapping.findall(text)]
+            if ends and (ends & known or known in without):
+                message = f"The rows of {name} are told apart by a period of time ({', '.join(sorted(ends))}): what"
+                message += " FOR PORTION OF writes would be logged in the wrong order, and rows be lost."
+                raise InstallError(message, hint="Name another key by --key, such as a column with AUTO_INCREMENT.")
 
     def _fit_options(self, table: Table, options: TriggerOptions) -> TriggerOptions:
         """Fit the options to these tables; nothing of a foreign owner's may run with our rights.

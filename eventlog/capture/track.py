@@ -68,6 +68,7 @@ def track(
     error without it. `since` is the newest row of the log while tables still looked as their
     triggers know them, if these follow later.
     """
+    notes: list[str] = []  # what is so only when everything is made
     with ddl_transaction(engine) as connection:
         log, dialect = locate_log(connection, names), dialect_of(connection)
         # Our triggers write UTC: in a log of another clock, rows of two clocks could not be told
@@ -83,7 +84,7 @@ def track(
         try_log(connection, log)
         try:
             plan_classes = partial(plan_wanted_classes, connection, tables, _request(options), log, schema)
-            wanted = _lock_as_planned(connection, plan_classes, note, leave)
+            wanted = _lock_as_planned(connection, plan_classes, notes.append, leave)
             # All of it is known before the first of it runs, for not every database takes back what
             # ran before a refusal.
             for statement_text in list(write_needed(connection, wanted, log)):
@@ -103,7 +104,9 @@ def track(
         follows = any(planned.plan.options.follow_ddl for planned in wanted)
         if {planned.owner for planned in wanted} == {*capture.classes} and not follows:
             _note_current(connection, engine, log, states, capture.triggers)
-        return states
+    for text in notes:
+        note(text)
+    return states
 
 
 def track_sql(

@@ -247,3 +247,11 @@ def test_what_breaks_off_again_and_again_comes_to_its_end_and_nobodys_log_is_los
             pass
     left = {table for table in tables_of(engine) if not table.startswith("other")}
     assert left - {"event_log_version"} == ({"event_log"} if adopted else set())
+
+
+@pytest.mark.parametrize("table", ["event_log_planned", "event_log_setup", "event_log_tracked"])
+def test_a_log_that_lost_a_table_is_not_said_to_be_installed(engine: Engine, table: str) -> None:
+    install(engine)
+    run(engine, f"DROP TABLE {table}")
+    with pytest.raises(InstallError, match=f"was installed, and lacks {table} now"):
+        install(engine)

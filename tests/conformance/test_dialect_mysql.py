@@ -11,7 +11,8 @@ from sqlalchemy import Engine, create_engine
 
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
-from eventlog.capture.track import track
+from eventlog.capture.track import track, trigger_states
+from eventlog.core.errors import InstallError
 from eventlog.core.schema import WHOLE_ROW
 from eventlog.tracked.options import Style, TriggerOptions
 from tests.conformance.cases import CURRENT, FIELDS, Case, came, changed, check_left, gone, states
@@ -263,3 +264,24 @@ def test_a_renewed_time_of_rows_without_a_key_and_of_child_rows(server: Engine) 
     assert left_by(server, "UPDATE bare SET a = a", "UPDATE c SET a = a") == []
     assert len(left_by(server, "UPDATE bare SET a = 'c' WHERE a = 'a'")) == 2
     assert left_by(server, "UPDATE c SET a = 'c', u = NULL") != []
+
+
+@pytest.mark.parametrize("key", ["id, f", "id, p WITHOUT OVERLAPS"])
+def test_a_key_with_a_period_is_refused_for_its_rows_would_be_lost(mariadb: Engine, key: str) -> None:
+    install(mariadb)
+    period = "id INTEGER, s DATE, f DATE, PERIOD FOR p (s, f)"
+    run(
+        mariadb,
+        f"CREATE TABLE price ({period}, PRIMARY KEY ({key}))",
+        f"CREATE TABLE numbered (n INTEGER AUTO_INCREMENT PRIMARY KEY, {period}, UNIQUE ({key}))",
+        "CREATE TABLE versioned (n INTEGER PRIMARY KEY, v INTEGER) WITH SYSTEM VERSIONING",
+    )
+    with pytest.raises(InstallError, match=r"The rows of price are told apart by a period of time \(f, s\)"):
+        track(mariadb, ["price"])
+    left: list[str] = []
+    track(mariadb, ["*"], leave=left.append)
+    assert len(left) == 1
+    assert {state.table for state in trigger_states(mariadb)} == {"numbered", "versioned"}
+    run(mariadb, "INSERT INTO numbered (id, s, f) VALUES (1, '2024-01-01', '2025-01-01')", "DELETE FROM event_log")
+    cut = "DELETE FROM numbered FOR PORTION OF p FROM '2024-03-01' TO '2024-04-01'"
+    assert [row[:2] for row in left_by(mariadb, cut)] == [(5, "n=2"), (5, "n=3"), (4, "n=1")]

@@ -251,6 +251,15 @@ def test_texts_do_not_depend_on_the_session(postgresql: Engine) -> None:
     }
 
 
+def test_a_session_that_refuses_escaped_quotes_may_write(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, "CREATE TABLE t (k text PRIMARY KEY, v text)")
+    track(postgresql, ["t"], FIELDS)
+    assert left_by(postgresql, "SET LOCAL backslash_quote = off", "INSERT INTO t VALUES ('it''s', 'x')") == [
+        (1, 'k="it\'s"', "v", None, "x")
+    ]
+
+
 def test_writers_need_no_right_on_the_log_and_are_named(usr: Engine) -> None:
     track(usr, ["usr"])
     run(usr, "CREATE ROLE writer LOGIN", "GRANT INSERT ON usr TO writer")

@@ -13,7 +13,7 @@ from eventlog.sql.dialect import dialect_of, offers
 from eventlog.sql.findlog import locate_log
 from eventlog.sql.names import OLD_ORDER, STANDARD, LogNames
 from eventlog.tracked.classes import list_tracked
-from eventlog.tracked.options import Style, TriggerOptions
+from eventlog.tracked.options import Style, TrackRequest, TriggerOptions
 from tests.conformance.cases import CURRENT, FIELDS, asked, came, installed_usr, states
 from tests.support.logged import USR, left_by, logged, run
 
@@ -178,3 +178,19 @@ def test_a_script_makes_what_tracking_would(usr: Engine) -> None:
     assert states(usr) == CURRENT
     track(usr, ["usr"])
     assert {one.style for one in trigger_states(usr)} == {Style.FIELD}
+
+
+@pytest.mark.parametrize("table", LogNames().own[:-1])
+def test_no_table_of_the_log_is_tracked(usr: Engine, table: str) -> None:
+    with pytest.raises(InstallError, match="tracking it would never end"):
+        track(usr, [table])
+
+
+def test_what_is_not_tracked_in_the_end_is_not_said_to_be(usr: Engine) -> None:
+    track(usr, ["usr"], FIELDS)
+    said: list[str] = []
+    with pytest.raises(InstallError, match="The condition 'nope > 1' cannot be asked"):
+        track(usr, ["usr"], TrackRequest(when="nope > 1"), note=said.append)
+    assert said == []
+    track(usr, ["usr"], TrackRequest(when="age > 1"), note=said.append)
+    assert [text for text in said if "it is now tracked with" in text]

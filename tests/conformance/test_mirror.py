@@ -93,6 +93,20 @@ def test_a_table_with_rows_of_somebody_else_is_only_taken_when_asked(engine: Eng
     assert [one.rows for one in Mirrors(engine).apply()] == [0]
 
 
+def test_a_table_that_cannot_have_a_mirror_keeps_no_other_from_it(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(engine, *CHANGES)
+    run(engine, "CREATE TABLE grp__mirror (idg INTEGER PRIMARY KEY)", "INSERT INTO grp__mirror VALUES (1)")
+    assert exit_code(["apply", "--database", url_of(engine)]) == 65
+    assert "grp is left out: grp__mirror is there already and holds rows" in capsys.readouterr().err
+    assert mirrored(engine) == EXPECTED
+    assert exit_code(["apply", "grp", "--database", url_of(engine)]) == 65
+    assert "eventlog: grp__mirror is there already" in capsys.readouterr().err
+    run(engine, "DROP TABLE grp__mirror")
+    assert exit_code(["apply", "--database", url_of(engine)]) == 0
+
+
 def test_without_masks_null_means_untouched(engine: Engine) -> None:
     stored(engine, *CHANGES[:3], headers=("change_seq", "change_oper"))
     Mirrors(engine).apply()

@@ -104,6 +104,24 @@ def test_tables_are_untracked_by_their_names(engine: Engine) -> None:
     assert trigger_states(engine) == []
 
 
+def test_names_with_percent_signs_reach_change_tables(engine: Engine) -> None:
+    install(engine)
+    quote = dialect_of(engine).quote
+    columns = ", ".join(f"{quote(name)} VARCHAR(20)" for name in ("%s", "100%", "%(x)s"))
+    run(engine, f"CREATE TABLE {quote('50%')} ({quote('k%')} INTEGER NOT NULL PRIMARY KEY, {columns})")
+    track(engine, ["50%"], TriggerOptions(style=Style.IMAGE))
+    run(engine, f"INSERT INTO {quote('50%')} VALUES (1, 'x', 'y', 'z')")
+    url = engine.url.render_as_string(hide_password=False)
+    output = (DatabaseOutput(url=url, name="rows"),)
+    settings = PublisherConfig(allow_loopback=True)
+    with Publisher(Config(source=SourceConfig(url=url), publisher=settings, output=output)) as publisher:
+        publisher.run_once()
+    Mirrors(engine).apply()
+    with engine.connect() as connection:
+        read = f"SELECT * FROM {quote('50%__mirror')}"
+        assert connection.execute(text(read)).all() == [(1, "x", "y", "z")]
+
+
 @pytest.mark.parametrize("style", [Style.IMAGE, Style.FIELD, Style.ROW_BACK])
 def test_names_that_differ_by_case_alone_are_told_apart(postgresql: Engine, tmp_path: Path, style: Style) -> None:
     install(postgresql)

@@ -22,6 +22,9 @@ WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
   AND EXISTS (SELECT 1 FROM information_schema.columns AS other
               WHERE other.table_schema = COALESCE(:schema, DATABASE()) AND other.table_name = :table AND other.extra LIKE '%on update%');
 
+-- table_text: the table as it was made. A catalog that names periods is MariaDB's from 11.4 on
+SHOW CREATE TABLE /* target */usr;
+
 -- column_collations: how a table's columns compare texts
 SELECT column_name AS name, character_set_name AS charset, collation_name AS collation
 FROM information_schema.columns

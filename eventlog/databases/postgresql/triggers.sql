@@ -51,7 +51,7 @@ THEN to_char(/* value */n.seen AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') |
 ELSE replace(to_json(/* value */n.seen AT TIME ZONE 'UTC') #>> '{}', 'T', ' ') END;
 
 -- quoted: a key's value, in quotes where the grammar of table_key asks for them
-CASE WHEN (/* text */n.idu) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+CASE WHEN (/* text */n.idu) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(/* text */n.idu, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(/* text */n.idu, '') END;
 
 -- differs: whether a value changed
@@ -406,7 +406,7 @@ END IF;
 called := CASE WHEN own_schema = /* schema_name */'public' THEN own_name::text ELSE own_schema || '.' || own_name END;
 -- The key as it is called now; the columns of a child table stand for it in its order.
 SELECT array_agg(attname::text ORDER BY key_place), array_agg(known.number::integer ORDER BY key_place),
-  coalesce(bool_and(attname IS NOT NULL AND attname !~ E'[,;\'+"=\\\\<>]|^ | $'), false)
+  coalesce(bool_and(attname IS NOT NULL AND attname !~ E'[,;''+"=\\\\<>]|^ | $'), false)
 INTO names, numbers, fits FROM /* columns */event_log_column AS known
 LEFT JOIN pg_attribute ON attrelid = own AND attnum = known.number AND NOT attisdropped
 WHERE known.tracked = class AND known.relation = own::bigint AND key_place IS NOT NULL;

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from eventlog.cli.show import show_json, show_sentence
+from eventlog.cli.show import say, show_json, show_sentence
 from eventlog.cli.site import json_option
-from eventlog.core.errors import OK
+from eventlog.core.errors import EX_DATA, OK
 from eventlog.core.plural import count_words
 
 
@@ -51,6 +51,9 @@ def apply(
 ) -> int:
     """Brings mirrors up to date from change tables.
 
+    Without names it brings all: a table that cannot have a mirror is left out, and the exit code is
+    65.
+
     Example: eventlog apply usr --database postgresql+psycopg://idm@db/lake --into mirror
     """
     from msgspec import to_builtins
@@ -59,15 +62,21 @@ def apply(
     from eventlog.sql.connect import connect
 
     engine = connect(url)
+    left_out: list[str] = []
+
+    def leave_out(text: str) -> None:
+        left_out.append(text)
+        say(text, err=True)
+
     try:
-        done = Mirrors(engine, schema, into or schema, suffix, adopt=adopt).apply(tables)
+        done = Mirrors(engine, schema, into or schema, suffix, adopt=adopt).apply(tables, None if tables else leave_out)
     finally:
         engine.dispose()
     if as_json:
         show_json([to_builtins(mirror) for mirror in done])
-        return OK
+        return EX_DATA if left_out else OK
     for mirror in done:
         rows = count_words(mirror.rows, "row")
         reached = f"{rows}, as far as {mirror.change_seq}"
         show_sentence(f"{mirror.change_table} -> {mirror.mirror}: {reached}")
-    return OK
+    return EX_DATA if left_out else OK

@@ -60,7 +60,6 @@ class Filling:
             for name in ("change_oper", "change_mask")
             if column.is_called(name)
         }
-        self._preparer = connection.dialect.identifier_preparer
 
     def run(self) -> list[Refused]:
         """Inserts the rows; returns which changes the target refused."""
@@ -152,7 +151,7 @@ class Filling:
         try:
             if hasattr(cursor, "copy"):  # psycopg's
                 table = self._shape.table
-                columns = ", ".join(self._preparer.quote(column.name) for column in table.columns)
+                columns = ", ".join(self._dialect.quote(column.name) for column in table.columns)
                 schema = table.schema or find_home(self._connection)
                 copying = f"COPY {self._dialect.qualify(schema, table.name)} ({columns}) FROM STDIN"
                 with cursor.copy(copying) as copy:

@@ -9,7 +9,7 @@ updates, each for many rows at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, MetaData, Table
 from sqlalchemy.sql.elements import ColumnElement
 
-from eventlog.core.errors import DataError, UsageError
+from eventlog.core.errors import DataError, SourceError, UsageError
 from eventlog.core.schema import WHOLE_ROW
 from eventlog.qlik.change_tables.folding import (
     ChangeRow,
@@ -266,43 +266,57 @@ class Mirrors:
         self._watermarks = Watermarks(self._metadata)
         self._control = Control("", schema)
 
-    def apply(self, tables: Sequence[str] = ()) -> list[Applied]:
+    def apply(self, tables: Sequence[str] = (), leave: Callable[[str], None] | None = None) -> list[Applied]:
         """Applies everything that came since the last time; `tables` are source tables, by default
         all.
+
+        `leave` hears which of them cannot have a mirror, and why; without it, that is an error.
         """
         applied: list[Applied] = []
-        for record in self._records(tables):
-            with self._transaction() as connection:
-                self._metadata.create_all(connection)
-                source = origin(connection, record, self._schema)
-                name = record.table
-                if self._into == self._schema:  # the change table may have that name itself
-                    name += self._suffix
-                begun = self._adopt or self._watermarks.of(connection, name) != BEGINNING
-                # A table with rows that no mirror has put there: it may be the source itself.
-                if not begun and sa.inspect(connection).has_table(name, self._into):
-                    place = sa.table(name, schema=self._into or find_home(connection))
-                    query = sa.select(sa.literal(1)).select_from(place).limit(1)
-                    if connection.execute(query).first() is not None:
-                        whole = f"{self._into}.{name}" if self._into else name
-                        raise DataError(
-                            f"{whole} is there already and holds rows, and is no mirror yet.",
-                            hint="Use --adopt if it holds a copy of the source that is to be kept equal from now on.",
-                        )
-                refuse_loose_key(connection, name, self._into, record)
-                mirror = mirror_table(connection, source, name, self._into)
-            rows, done = 0, 1
-            while done:
-                with self._transaction() as connection:
-                    # SQLite would take its lock in the middle, and find it taken.
-                    if self._begin is not None:
-                        connection.exec_driver_sql(self._begin)
-                    done, mark = self._piece_of(connection, source, mirror)
-                rows += done
-            applied.append(Applied(change_table=record.target, mirror=name, rows=rows, change_seq=mark))
+        chosen, known = self._records(tables)
+        for record in chosen:
+            try:
+                refuse_shared_mirror(record, known)
+                applied.append(self._apply_to(record))
+            except (DataError, SourceError) as error:
+                if leave is None or (isinstance(error, SourceError) and error.may_pass):
+                    raise
+                leave(f"{record.table} is left out: {error}")
         return applied
 
-    def _records(self, tables: Sequence[str]) -> list[Record]:
+    def _apply_to(self, record: Record) -> Applied:
+        """Apply the changes of one table."""
+        with self._transaction() as connection:
+            self._metadata.create_all(connection)
+            source = origin(connection, record, self._schema)
+            name = record.table
+            if self._into == self._schema:  # the change table may have that name itself
+                name += self._suffix
+            begun = self._adopt or self._watermarks.of(connection, name) != BEGINNING
+            # A table with rows that no mirror has put there: it may be the source itself.
+            if not begun and sa.inspect(connection).has_table(name, self._into):
+                place = sa.table(name, schema=self._into or find_home(connection))
+                query = sa.select(sa.literal(1)).select_from(place).limit(1)
+                if connection.execute(query).first() is not None:
+                    whole = f"{self._into}.{name}" if self._into else name
+                    raise DataError(
+                        f"{whole} is there already and holds rows, and is no mirror yet.",
+                        hint="Use --adopt if it holds a copy of the source that is to be kept equal from now on.",
+                    )
+            refuse_loose_key(connection, name, self._into, record)
+            mirror = mirror_table(connection, source, name, self._into)
+        rows, done = 0, 1
+        while done:
+            with self._transaction() as connection:
+                # SQLite would take its lock in the middle, and find it taken.
+                if self._begin is not None:
+                    connection.exec_driver_sql(self._begin)
+                done, mark = self._piece_of(connection, source, mirror)
+            rows += done
+        return Applied(change_table=record.target, mirror=name, rows=rows, change_seq=mark)
+
+    def _records(self, tables: Sequence[str]) -> tuple[list[Record], list[Record]]:
+        """Find the change tables of these source tables, and all."""
         with self._transaction() as connection:
             if not sa.inspect(connection).has_table(self._control.records.name, self._schema):
                 problem = "There are no change tables here"
@@ -313,10 +327,7 @@ class Mirrors:
         if unknown:
             known = ", ".join(sorted({record.table for record in records})) or "no table"
             raise UsageError(f"There is no change table of {min(unknown)}; there are those of {known}.")
-        chosen = [record for record in records if not asked or {record.table, record.target} & asked]
-        for record in chosen:
-            refuse_shared_mirror(record, records)
-        return chosen
+        return [record for record in records if not asked or {record.table, record.target} & asked], records
 
     def _transaction(self) -> AbstractContextManager[Connection]:
         """Begin a transaction comparing text as the columns say, whatever the client's settings."""

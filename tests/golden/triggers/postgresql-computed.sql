@@ -14,20 +14,20 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM new_rows AS n CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'open', NULL, n.open::integer::text
 WHERE ((n.open IS DISTINCT FROM NULL
   OR (CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END IS NOT DISTINCT FROM NULL
   AND (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) IS NOT DISTINCT FROM NULL))
   AND EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x')))
-UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'colour', NULL, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END::text
 WHERE (EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
   AND CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END IS DISTINCT FROM NULL)
-UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'label', NULL, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL)::text
 WHERE (EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
   AND (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) IS DISTINCT FROM NULL)
@@ -57,49 +57,49 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM old_rows AS o FULL JOIN new_rows AS n ON (o.house::text) COLLATE "C" = (n.house::text) COLLATE "C" AND (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" = (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, NULL, NULL
 WHERE (n.house IS NOT DISTINCT FROM NULL
   AND EXISTS (SELECT 1 FROM (SELECT o.house AS house, CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1)) AS nr, o.open AS open, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END AS colour, (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x')))
-UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'open', NULL, n.open::integer::text
 WHERE (o.house IS NOT DISTINCT FROM NULL
   AND (n.open IS DISTINCT FROM NULL
   OR (CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END IS NOT DISTINCT FROM NULL
   AND (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) IS NOT DISTINCT FROM NULL))
   AND EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x')))
-UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'colour', NULL, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END::text
 WHERE (o.house IS NOT DISTINCT FROM NULL
   AND EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
   AND CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END IS DISTINCT FROM NULL)
-UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'label', NULL, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL)::text
 WHERE (o.house IS NOT DISTINCT FROM NULL
   AND EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
   AND (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) IS DISTINCT FROM NULL)
-UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_2, 'open', o.open::integer::text, n.open::integer::text
 WHERE (NOT (n.house IS NOT DISTINCT FROM NULL)
   AND NOT (o.house IS NOT DISTINCT FROM NULL)
   AND (o.open IS DISTINCT FROM n.open)
   AND (EXISTS (SELECT 1 FROM (SELECT o.house AS house, CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1)) AS nr, o.open AS open, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END AS colour, (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
   OR EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))))
-UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_2, 'colour', CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END::text, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END::text
 WHERE (NOT (n.house IS NOT DISTINCT FROM NULL)
   AND NOT (o.house IS NOT DISTINCT FROM NULL)
   AND ((CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END::text) COLLATE "C" IS DISTINCT FROM (CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END::text) COLLATE "C")
   AND (EXISTS (SELECT 1 FROM (SELECT o.house AS house, CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1)) AS nr, o.open AS open, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END AS colour, (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
   OR EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))))
-UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_2, 'label', (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL)::text, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL)::text
 WHERE (NOT (n.house IS NOT DISTINCT FROM NULL)
   AND NOT (o.house IS NOT DISTINCT FROM NULL)
@@ -130,8 +130,8 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM old_rows AS o CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, NULL, NULL
 WHERE (EXISTS (SELECT 1 FROM (SELECT o.house AS house, CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1)) AS nr, o.open AS open, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END AS colour, (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x')))
 ) AS fact (key, kind, name, old, new);
@@ -162,8 +162,8 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM room AS o CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, NULL, NULL
 WHERE (EXISTS (SELECT 1 FROM (SELECT o.house AS house, CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1)) AS nr, o.open AS open, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END AS colour, (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x')))
 ) AS fact (key, kind, name, old, new);

@@ -14,13 +14,13 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM new_rows AS n CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_7, 'open', NULL, NULL
 WHERE ((n.open IS DISTINCT FROM NULL
   OR (CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END IS NOT DISTINCT FROM NULL)))
-UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_7, 'colour', NULL, NULL
 WHERE (CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END IS DISTINCT FROM NULL)
 ) AS fact (key, kind, name, old, new);
@@ -49,20 +49,20 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM old_rows AS o FULL JOIN new_rows AS n ON (o.house::text) COLLATE "C" = (n.house::text) COLLATE "C" AND (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" = (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, NULL, NULL
 WHERE (n.house IS NOT DISTINCT FROM NULL)
-UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, CASE WHEN (o.house IS NOT DISTINCT FROM NULL) THEN eventlog_kind_7 ELSE eventlog_kind_8 END, 'open', NULL, NULL
 WHERE (NOT (n.house IS NOT DISTINCT FROM NULL)
   AND ((o.open IS DISTINCT FROM n.open)
   OR ((o.house IS NOT DISTINCT FROM NULL)
   AND n.open IS NOT DISTINCT FROM NULL
   AND CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END IS NOT DISTINCT FROM NULL)))
-UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, CASE WHEN (o.house IS NOT DISTINCT FROM NULL) THEN eventlog_kind_7 ELSE eventlog_kind_8 END, 'colour', NULL, NULL
 WHERE (NOT (n.house IS NOT DISTINCT FROM NULL)
   AND ((CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END::text) COLLATE "C" IS DISTINCT FROM (CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END::text) COLLATE "C"))
@@ -90,8 +90,8 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM old_rows AS o CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, NULL, NULL
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
@@ -122,8 +122,8 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM room AS o CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, NULL, NULL
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);

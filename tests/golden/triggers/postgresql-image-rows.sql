@@ -14,8 +14,8 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (NEW.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(NEW.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (NEW.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(NEW.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_5, NULL, NULL, CASE WHEN coalesce(octet_length(CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', NEW.open::integer::text, CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text])::text END
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
@@ -44,18 +44,18 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (OLD.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(OLD.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(OLD.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (OLD.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(OLD.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(OLD.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, CASE WHEN coalesce(octet_length(CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', OLD.open::integer::text, CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text])::text END, NULL
 WHERE (((OLD.house::text) COLLATE "C" IS DISTINCT FROM (NEW.house::text) COLLATE "C"
   OR (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" IS DISTINCT FROM (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C"))
-UNION ALL SELECT 'house=' || CASE WHEN (NEW.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(NEW.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (NEW.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(NEW.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_5, NULL, NULL, CASE WHEN coalesce(octet_length(CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', NEW.open::integer::text, CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text])::text END
 WHERE (((OLD.house::text) COLLATE "C" IS DISTINCT FROM (NEW.house::text) COLLATE "C"
   OR (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" IS DISTINCT FROM (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C"))
-UNION ALL SELECT 'house=' || CASE WHEN (NEW.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(NEW.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'house=' || CASE WHEN (NEW.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(NEW.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_6, NULL, CASE WHEN coalesce(octet_length(CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', OLD.open::integer::text, CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text])::text END, CASE WHEN coalesce(octet_length(CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', NEW.open::integer::text, CASE WHEN NEW.colour IS DISTINCT FROM NULL THEN concat(NEW.colour) END::text])::text END
 WHERE (NOT ((OLD.house::text) COLLATE "C" IS DISTINCT FROM (NEW.house::text) COLLATE "C"
   OR (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" IS DISTINCT FROM (CAST(CASE WHEN NEW.nr IS DISTINCT FROM NULL THEN concat(NEW.nr) END AS numeric(4,1))::text) COLLATE "C")
@@ -85,8 +85,8 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (OLD.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(OLD.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(OLD.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (OLD.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(OLD.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(OLD.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN OLD.nr IS DISTINCT FROM NULL THEN concat(OLD.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, CASE WHEN coalesce(octet_length(CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', OLD.open::integer::text, CASE WHEN OLD.colour IS DISTINCT FROM NULL THEN concat(OLD.colour) END::text])::text END, NULL
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
@@ -117,8 +117,8 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'room', fact.name, fact.old, fact.new
 FROM room AS o CROSS JOIN LATERAL (
-SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
-THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, CASE WHEN coalesce(octet_length(CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END::text::text), 0) <= 1000000 THEN array_to_json(ARRAY['1', o.open::integer::text, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END::text])::text END, NULL
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);

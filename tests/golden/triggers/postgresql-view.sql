@@ -14,10 +14,10 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'people', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(NEW.pk_id::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.pk_id::text, '') END, eventlog_kind_1, 'name', NULL, NEW.sv_name::text
 WHERE ((NEW.sv_name IS DISTINCT FROM NULL OR (NEW.mv_mail IS NOT DISTINCT FROM NULL)))
-UNION ALL SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(NEW.pk_id::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.pk_id::text, '') END, eventlog_kind_1, 'mail', NULL, NEW.mv_mail::text
 WHERE (NEW.mv_mail IS DISTINCT FROM NULL)
 ) AS fact (key, kind, name, old, new);
@@ -46,21 +46,21 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'people', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'pk_id=' || CASE WHEN (OLD.pk_id::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'pk_id=' || CASE WHEN (OLD.pk_id::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(OLD.pk_id::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(OLD.pk_id::text, '') END, eventlog_kind_4, NULL, NULL, NULL
 WHERE (((OLD.pk_id::text) COLLATE "C" IS DISTINCT FROM (NEW.pk_id::text) COLLATE "C"))
-UNION ALL SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(NEW.pk_id::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.pk_id::text, '') END, eventlog_kind_1, 'name', NULL, NEW.sv_name::text
 WHERE (((OLD.pk_id::text) COLLATE "C" IS DISTINCT FROM (NEW.pk_id::text) COLLATE "C")
   AND (NEW.sv_name IS DISTINCT FROM NULL OR (NEW.mv_mail IS NOT DISTINCT FROM NULL)))
-UNION ALL SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(NEW.pk_id::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.pk_id::text, '') END, eventlog_kind_1, 'mail', NULL, NEW.mv_mail::text
 WHERE (((OLD.pk_id::text) COLLATE "C" IS DISTINCT FROM (NEW.pk_id::text) COLLATE "C") AND NEW.mv_mail IS DISTINCT FROM NULL)
-UNION ALL SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(NEW.pk_id::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.pk_id::text, '') END, eventlog_kind_2, 'name', OLD.sv_name::text, NEW.sv_name::text
 WHERE (NOT ((OLD.pk_id::text) COLLATE "C" IS DISTINCT FROM (NEW.pk_id::text) COLLATE "C")
   AND ((OLD.sv_name::text) COLLATE "C" IS DISTINCT FROM (NEW.sv_name::text) COLLATE "C"))
-UNION ALL SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+UNION ALL SELECT 'pk_id=' || CASE WHEN (NEW.pk_id::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(NEW.pk_id::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(NEW.pk_id::text, '') END, eventlog_kind_2, 'mail', OLD.mv_mail::text, NEW.mv_mail::text
 WHERE (NOT ((OLD.pk_id::text) COLLATE "C" IS DISTINCT FROM (NEW.pk_id::text) COLLATE "C")
   AND ((OLD.mv_mail::text) COLLATE "C" IS DISTINCT FROM (NEW.mv_mail::text) COLLATE "C"))
@@ -88,7 +88,7 @@ INSERT INTO own.event_log (table_key, status, event_type,
 SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
   'people', fact.name, fact.old, fact.new
 FROM (VALUES (1)) AS one (row) CROSS JOIN LATERAL (
-SELECT 'pk_id=' || CASE WHEN (OLD.pk_id::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+SELECT 'pk_id=' || CASE WHEN (OLD.pk_id::text) COLLATE "C" ~ E'[,;''+"=\\\\<>]|^ | $'
 THEN '"' || replace(replace(OLD.pk_id::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(OLD.pk_id::text, '') END, eventlog_kind_4, NULL, NULL, NULL
 WHERE (1 = 1)
 ) AS fact (key, kind, name, old, new);
