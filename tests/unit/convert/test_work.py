@@ -44,9 +44,9 @@ def test_what_another_version_left_is_done_anew(tmp_path: Path) -> None:
 
 
 def test_spark_takes_files_by_their_whole_names_and_keeps_whose_time_is_in_them(tmp_path: Path) -> None:
-    source = FilesInput(places=("rows.parquet",), statuses="NE", clock="Europe/Berlin")
+    source = FilesInput(places=("rows.parquet",), clock="Europe/Berlin")
     made = _absolute(Conversion(input=source, destination=tmp_path))
-    assert made.input == FilesInput(places=(str(Path.cwd() / "rows.parquet"),), statuses="NE", clock="Europe/Berlin")
+    assert made.input == FilesInput(places=(str(Path.cwd() / "rows.parquet"),), clock="Europe/Berlin")
 
 
 @pytest.fixture
