@@ -24,7 +24,6 @@ from eventlog.convert.settings import (
     StreamInput,
 )
 from eventlog.convert.targets import (
-    lake_of,
     refuse_target,
     refuse_unread_policies,
     steps_of_order,
@@ -98,13 +97,8 @@ def conversion_of(order: Order, config: Config) -> Conversion:
 
 def is_worth_spark(order: Order, config: Config) -> bool:
     """Return True if Spark should do it where it can: the options are for it, or the input is worth its start."""
-    if order.target.to_database is not None or lake_of(order.target, config) is not None:
-        return False
     if order.engine.is_spark:
         return True
-    # One process sends in the order of positions throughout, not by keys alone.
-    if order.target.kafka is not None:
-        return False
     if isinstance(order.source, LogOrder):
         return _count_rows(_log(order.source, config)) >= SPARK_ROWS
     return _size(order, config) >= SPARK_BYTES

@@ -96,7 +96,7 @@ to_what = several(
         help="Of change tables: parquet, csv, json; of messages: json, avro. Default: the configuration's.",
     ),
     click.option("--metadata-topic", metavar="NAME", help="Also write metadata messages, into this topic."),
-    click.option("--to-database", metavar="URL", help="Change tables into this database (local engine)."),
+    click.option("--to-database", metavar="URL", help="Change tables into this database."),
     click.option("--kafka", metavar="SERVERS", help="Messages into the topics of this Kafka."),
     click.option(
         "--part-events",

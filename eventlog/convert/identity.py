@@ -39,7 +39,7 @@ def identity_of(conversion: Conversion) -> str:
     source: object
     try:
         if isinstance(asked, FilesInput):
-            source = [_files(asked.paths), asked.statuses, asked.clock]
+            source = [_files(asked.paths), asked.clock]
         elif isinstance(asked, LogInput):
             # Whether rows are marked afterwards changes nothing of the output.
             source = without_secrets(replace(asked, mark=False))

@@ -36,7 +36,7 @@ class SeenColumn(Struct, frozen=True, kw_only=True):
 
 def catalog_of_files(files: FilesInput) -> Catalog:
     """Infer the tables from the rows of files."""
-    batches = (batch for unit in units(files) for batch in read(unit, files.statuses))
+    batches = (batch for unit in units(files) for batch in read(unit))
     return Catalog(tables_of(column for batch in batches for column in _find_seen_columns(batch)))
 
 

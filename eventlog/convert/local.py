@@ -7,26 +7,21 @@ what was done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pyarrow as pa
-
 from eventlog.convert.commit import Destination, Summary
-from eventlog.convert.forms import SentForm, form_of
 from eventlog.convert.identity import as_begun, identity_of
 from eventlog.convert.marks import Marking, note_beside, sealing
 from eventlog.convert.partitions import PartitionFile, labels_of, within
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, Unwatched
 from eventlog.convert.plan import bucket_count
-from eventlog.convert.sending import Sent, is_sending, reach, refuse_other, send
+from eventlog.convert.sending import is_sending, reach, refuse_other
 from eventlog.convert.settings import (
     Conversion,
     LogInput,
-    SentMessages,
-    SentTables,
     SnapshotRows,
 )
 from eventlog.convert.snapshot import PlacedTable, snapshot_files
@@ -45,7 +40,6 @@ from eventlog.convert.tasks import (
 )
 from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
 from eventlog.convert.work import SharedTally, Task, Workers, cores, workers
-from eventlog.convert.writing import InTheirOrder, PartTasks
 from eventlog.core.errors import DataError, UsageError
 
 Result = TypeVar("Result")
@@ -84,7 +78,8 @@ def convert(
                 conversion = as_begun(conversion, kept)
                 with workers(jobs, kept, tally) as crew:
                     engine = LocalEngine(conversion, crew, kept, watch, tally, taken)
-                    summary = ConversionRun(conversion, engine, str(kept), str(destination.staged), marking).converted()
+                    run = ConversionRun(conversion, engine, str(kept), str(destination.staged), watch, marking)
+                    summary = run.converted()
             except (DataError, UsageError):
                 # It would end so again. What was being sent stays: a part of it is with a receiver.
                 if not is_sending(destination.work):
@@ -161,17 +156,6 @@ class LocalEngine:
             # Missing where a run before this one came as far as here.
             Path(file.path).unlink(missing_ok=True)
 
-    def sent(self, tasks: PartTasks, summary: Summary) -> Sent:
-        """Send all changes from this process."""
-        target = self._conversion.format
-        assert isinstance(target, SentTables | SentMessages)
-        whole = tasks.whole()
-        self._watch.begin("sending", whole.span.last, self._tally)
-        form = form_of(self._conversion, tasks.tables)
-        assert isinstance(form, SentForm)
-        batches = self._count_passing(InTheirOrder(whole).batches)
-        return send(target, form, batches, Path(self._folder))
-
     @cached_property
     def _scattered(self) -> list[Scattered]:
         source, units = self._conversion.input, self._conversion.units
@@ -214,9 +198,3 @@ class LocalEngine:
             for file in snapshot_files(source, catalog)
         ]
         return self.run("placing the snapshot", place, tasks, PlacedTable)
-
-    def _count_passing(self, rendered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Count rows as they pass."""
-        for batch in rendered:
-            self._tally.add(len(batch))
-            yield batch

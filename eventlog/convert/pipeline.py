@@ -13,25 +13,29 @@ and written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from eventlog.cli.watching import Counting, RowTally
 from eventlog.convert.collecting import Gather, WrittenChanges, gather
 from eventlog.convert.commit import Summary
+from eventlog.convert.forms import SentForm, form_of
 from eventlog.convert.partitions import PartitionFile, labels_of, within
-from eventlog.convert.sending import Sent
+from eventlog.convert.sending import Sent, send
 from eventlog.convert.settings import Conversion, SentMessages, SentTables, StreamInput
 from eventlog.convert.tasks import Compare, DecidedBucket, DecidedRows, count_left, find_contested, may_conflict
 from eventlog.convert.transactions import unknown_transactions
-from eventlog.convert.work import SharedTally, Task
-from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, last_number, produce
+from eventlog.convert.work import Task
+from eventlog.convert.writing import InTheirOrder, PartTasks, Write, WriteOutcomes, last_number, produce
 from eventlog.core.plural import count_words
 from eventlog.core.schema import Table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from eventlog.convert.marks import Marking
     from eventlog.convert.streams import StreamResult
 
@@ -43,14 +47,14 @@ REFUSED = "E refused"
 class ConversionWatch(Protocol):
     """Shows how far a conversion is."""
 
-    def begin(self, stage: str, rows: int | None, tally: SharedTally) -> None:
+    def begin(self, stage: str, rows: int | None, tally: Counting) -> None:
         """Begin a stage of so many rows, if known; the tally counts on."""
 
 
 class Unwatched:
     """Nobody looks."""
 
-    def begin(self, stage: str, rows: int | None, tally: SharedTally) -> None: ...
+    def begin(self, stage: str, rows: int | None, tally: Counting) -> None: ...
 
 
 class Engine(Protocol):
@@ -74,9 +78,6 @@ class Engine(Protocol):
     def release(self) -> None:
         """Free the disk of rows already decided."""
 
-    def sent(self, tasks: PartTasks, summary: Summary) -> Sent:
-        """Send all changes to the conversion's receiver."""
-
 
 class ConversionRun:
     """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the
@@ -89,12 +90,14 @@ class ConversionRun:
         engine: Engine,
         folder: str,
         staged: str,
+        watch: ConversionWatch,
         marking: Marking | None = None,
     ) -> None:
         self._conversion = conversion
         self._engine = engine
         self._folder = folder
         self._staged = staged
+        self._watch = watch
         self._marking = marking
 
     def converted(self) -> Summary:
@@ -108,11 +111,6 @@ class ConversionRun:
         pieces = until_damage(self._engine.run("reading", read_piece, tasks, StreamResult))
         ended = [piece.ended for piece in pieces]
         return self._write(stream_summary(pieces), ended, pieces, tables_of(pieces))
-
-    def finished(self, summary: Summary, ended: Sequence[PartitionFile], sent: Sent) -> Summary:
-        """Write the outcomes of sent changes, and return the summary with those refused."""
-        self._produce(ended, [], summary.rows, sent.refused)
-        return with_refused(replace(summary, parts=sent.documents), len(sent.refused))
 
     def _decide(self) -> Summary:
         decided = self._engine.decided(())
@@ -189,10 +187,26 @@ class ConversionRun:
             # Before the first document goes: what is with a receiver cannot be taken back.
             if self._marking is not None:
                 self._marking.plan()
-            return self.finished(summary, ended, self._engine.sent(tasks, summary))
+            sent = self._send(self._conversion.format, tasks)
+            self._produce(ended, [], summary.rows, sent.refused)
+            return with_refused(replace(summary, parts=sent.documents), len(sent.refused))
         last = last_number(self._conversion.after, summary.changes, changes)
         parts = self._produce(ended, list(tasks.each()), summary.rows)
         return replace(summary, parts=parts, change_seq=last)
+
+    def _send(self, target: SentTables | SentMessages, tasks: PartTasks) -> Sent:
+        """Send all changes from this process, in the order of their positions."""
+        whole, tally = tasks.whole(), RowTally()
+        self._watch.begin("sending", whole.span.last, tally)
+
+        def pass_on() -> Iterator[pa.RecordBatch]:
+            for batch in InTheirOrder(whole).batches:
+                tally.rows += len(batch)
+                yield batch
+
+        form = form_of(self._conversion, tasks.tables)
+        assert isinstance(form, SentForm)
+        return send(target, form, pass_on(), Path(self._folder))
 
     def _produce(
         self,

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from eventlog.sql.names import LogNames
 
 
-def read(unit: Unit, statuses: str = "", clock: str = UTC) -> Iterator[pa.RecordBatch]:
+def read(unit: Unit, clock: str = UTC) -> Iterator[pa.RecordBatch]:
     """Read the rows (ROWS) of a unit, times in UTC; DataError names file and damaged place."""
     zone = zone_of(clock)
     try:
         blocks = _parquet(unit) if unit.kind == "parquet" else _text(unit)
         for columns in blocks:
-            yield times_in_utc(shape_rows(columns, statuses), zone)
+            yield times_in_utc(shape_rows(columns), zone)
     except (pa.ArrowInvalid, EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
         raise describe_damage(unit.path, error) from error
     except FileNotFoundError as error:

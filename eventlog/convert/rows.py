@@ -259,8 +259,8 @@ MEANT: Final = {
 }
 
 
-def shape_rows(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.RecordBatch:
-    """Shape columns into rows of ROWS; with `statuses`, keep only rows with one of them."""
+def shape_rows(columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """Shape columns into rows of ROWS."""
     problems: dict[int, str] = {}
     arrays = []
     for name in STANDARD:
@@ -279,11 +279,7 @@ def shape_rows(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.Record
         arrays.append(pa.array([problems.get(at) for at in range(count)], pa.string()))
     else:
         arrays.append(pa.nulls(count, pa.string()))
-    batch = pa.RecordBatch.from_arrays(arrays, schema=ROWS)
-    if not statuses:
-        return batch
-    wanted = pa.array(list(statuses), pa.string())
-    return batch.filter(pc.is_in(batch.column("status"), value_set=wanted))
+    return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
 
 
 def times_in_utc(rows: pa.RecordBatch, zone: dt.tzinfo | None) -> pa.RecordBatch:

@@ -102,15 +102,13 @@ Target = XdsFormat | TableFiles | MessageFiles | SentTables | SentMessages | Cha
 
 
 class FilesInput(Struct, frozen=True, kw_only=True, dict=True):
-    """Files, folders and patterns of file names. Without `statuses`, rows with any status letter
-    are converted.
+    """Files, folders and patterns of file names; rows with any status are converted.
 
     `clock` is whose time event_time is, as in the configuration; a file has no database that could
     be asked.
     """
 
     places: tuple[str, ...]
-    statuses: str = ""
     clock: str = UTC
     line_limit: int = LINE_BYTES
 

@@ -49,8 +49,6 @@ def refuse_target(order: Order) -> None:
         if target.file_format is not None:
             what = "--format says what files are written"
             raise UsageError(f"{what}, and with --to-database there are none.")
-        if order.engine.is_spark and order.command != "follow":
-            raise UsageError("--to-database needs the local engine: use --engine local.")
     if target.kafka is not None and target.to != "messages":
         raise UsageError("--kafka needs --to messages.")
     known = FORMATS[target.to]

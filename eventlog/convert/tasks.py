@@ -144,7 +144,7 @@ def _read(task: Scatter) -> Iterator[pa.RecordBatch]:
     source = task.conversion.input
     if isinstance(source, FilesInput):
         assert task.unit is not None
-        return read(task.unit, source.statuses, source.clock)
+        return read(task.unit, source.clock)
     assert isinstance(source, LogInput)
     return read_log(source)
 

@@ -67,8 +67,6 @@ KEYED: Final = [
     pa.field(COVERS, pa.list_(pa.int64())),
 ]
 SENT: Final = pa.schema([*SCHEMA, *KEYED])
-LAID: Final = pa.schema([("sequence", pa.string()), *list(SCHEMA)[2:], *KEYED])
-"""Messages that have their numbers already, in place of position and time."""
 
 
 class PackedMessages:
@@ -87,14 +85,12 @@ class PackedMessages:
         settings: MessageSettings,
         tables: Mapping[int, Table],
         *,
-        metadata_sent: bool = False,
         open_: bool = False,
         free: bool = False,
         headed: bool = False,
     ) -> None:
         self._form = MessageFormat(settings=settings, body=False, free=free, headed=headed)
         self._tables = tables
-        self._metadata_sent = metadata_sent
         self._open = open_
         self._made: dict[int, TableRenderer] = {}
 
@@ -117,10 +113,9 @@ class PackedMessages:
     def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenMessage]:
         """Make messages of rows to send; columns no longer needed may be missing."""
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
-        stamps = columns["sequence" if "sequence" in columns else STAMP]
         names = ("table", "key", "head", "tail", "deleted", COVERS, ROUTE, "headers")
         counts = _counts_in(rendered)
-        rows = zip(stamps, counts, *[columns[name] for name in names], strict=True)
+        rows = zip(columns[STAMP], counts, *[columns[name] for name in names], strict=True)
         for stamp, (transaction, ordinal, last), *cells in rows:
             number, key, head, tail, deleted, covers, route, headers = cells
             positions = list_covered(covers)
@@ -161,9 +156,6 @@ class PackedMessages:
         if renderer is None:
             renderer = writer_of(self._tables[number], self._form.settings, free=self._form.free)
             assert renderer is not None, "what cannot be written was refused"
-            if self._metadata_sent:
-                # Else it would write its metadata before the first message.
-                renderer.structure = None
             self._made[number] = renderer
         return renderer
 
@@ -271,25 +263,20 @@ class MessageForm(PackedMessages):
 
 
 class MessageDocuments(PackedMessages):
-    """Messages as a broker takes them, without metadata where those were `metadata_sent` before."""
+    """Messages as a broker takes them."""
 
     def __init__(
         self,
         target: SentMessages,
         tables: Mapping[int, Table],
         *,
-        metadata_sent: bool = False,
         open_: bool = False,
     ) -> None:
-        super().__init__(target.settings, tables, metadata_sent=metadata_sent, open_=open_, headed=target.who)
+        super().__init__(target.settings, tables, open_=open_, headed=target.who)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[MessagesDocument]:
         """Make documents of as many messages as one of the daemon's has."""
         return self._form.bind(chain.from_iterable(map(self.written, rendered)), after)
-
-    def laid(self, numbered: Iterable[pa.RecordBatch]) -> Iterator[MessagesDocument]:
-        """Make documents of messages with their numbers."""
-        return self._form.bind_numbered(chain.from_iterable(map(self.written, numbered)))
 
 
 def _counts_in(rendered: pa.RecordBatch) -> list[tuple[int | None, int | None, bool | None]]:

@@ -89,12 +89,6 @@ class SharedTally:
     def rows(self) -> int:
         return int(self.shared.value)
 
-    def add(self, rows: int) -> None:
-        """Count so many more rows as done."""
-        # To read and to write it are two steps, between which another process may come.
-        with self.shared.get_lock():
-            self.shared.value += rows
-
 
 class _Here:
     """What this process counts on."""
@@ -107,6 +101,7 @@ class _Here:
 def advance(rows: int) -> None:
     """Count more rows as done by this process."""
     if _Here.tally is not None:
+        # To read and to write it are two steps, between which another process may come.
         with _Here.tally.get_lock():
             _Here.tally.value += rows
 

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import SUCCESS, Summary
 from eventlog.convert.pipeline import ConversionWatch
-from eventlog.convert.settings import Conversion, FilesInput, SentTables
+from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.durable_files import make_folder
 from eventlog.sources.stream.claim import Claim
@@ -226,9 +226,4 @@ class BatchConversion:
             places = Addresses(destination=self.target.subfolder(name), inputs=(as_named(rows),))
             return convert_at(replace(conversion, input=FilesInput(places=())), places)
         conversion = replace(conversion, input=FilesInput(places=(rows,)))
-        if isinstance(conversion.format, SentTables):
-            # One process sends to a database or a lake, in the order of positions.
-            from eventlog.convert import local
-
-            return local.convert(conversion, jobs=1)
         return convert(conversion, watch=self._watch)

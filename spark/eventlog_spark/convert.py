@@ -14,8 +14,7 @@ conversion twice to find out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -28,20 +27,16 @@ from eventlog.convert.identity import as_begun, identity_of
 from eventlog.convert.marks import Marking, note_beside, sealing
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, Unwatched
-from eventlog.convert.sending import SENDING, Sent, is_sending, reach, refuse_other
+from eventlog.convert.sending import SENDING, is_sending, reach, refuse_other
 from eventlog.convert.settings import (
     Conversion,
     FilesInput,
-    SentMessages,
-    SentTables,
     SnapshotRows,
 )
-from eventlog.convert.taken import ConvertedRows
 from eventlog.convert.tasks import DecidedRows, UnitNumbers
 from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
 from eventlog.convert.work import Task
-from eventlog.convert.writing import PartTasks
-from eventlog.core.errors import UsageError
+from eventlog.durable_files import write_file
 from eventlog_spark.cluster import Cluster, configured, session
 from eventlog_spark.cutting import Cut, cut, task_count
 from eventlog_spark.deciding import ANSWERS, BucketRules, decide_buckets, do_tasks, pack_tasks, together
@@ -49,7 +44,6 @@ from eventlog_spark.exchange import SCHEMA, read_pieces, scatter_files
 from eventlog_spark.faults import arriving
 from eventlog_spark.frames import Source, blobs_of, by_task
 from eventlog_spark.progress import count_conversion, watch_jobs
-from eventlog_spark.sending import Sending, Step
 from eventlog_spark.types import name_function
 
 if TYPE_CHECKING:
@@ -78,14 +72,6 @@ def convert(
 ) -> Summary:
     """Convert on Spark; the destination has one name on the driver and all executors."""
     conversion = _absolute(conversion)
-    if isinstance(conversion.format, SentTables):
-        raise UsageError("Spark sends nothing to a database.", hint="Use --engine local.")
-    if conversion.gathers and isinstance(conversion.format, SentMessages):
-        cause = "Executors send side by side, each the messages of some keys"
-        raise UsageError(
-            f"{cause}, so transactions would not come whole.",
-            hint='Use --engine local, or name a configuration with transactions = "mixed".',
-        )
     refuse_unknown_transactions(conversion)
     destination, identity = Destination(conversion.destination), identity_of(conversion)
     # The engines keep their work in other ways.
@@ -99,18 +85,18 @@ def convert(
         sealing(marking, destination.work, sending=resumed) as taken,
     ):
         try:
-            if not resumed:
-                # Not before the folder is ours: a Kafka shuts out who sends under the same name.
-                reach(conversion.format)
+            # Not before the folder is ours: a Kafka shuts out who sends under the same name.
+            reach(conversion.format)
             with (
-                _cut(conversion, taken, resumed=resumed) as input_cut,
+                cut(conversion, taken) as input_cut,
                 session(cluster or Cluster(), hiding=conversion.hides) as spark,
             ):
-                kept, staged = destination.begun(order), str(destination.staged)
-                conversion, folder = as_begun(conversion, kept), str(kept)
-                engine = SparkEngine(conversion, folder, spark, input_cut, watch or Unwatched())
-                run = ConversionRun(conversion, engine, folder, staged, marking)
-                summary = engine.take_up(run) if resumed else run.converted()
+                refuse_left_rows(conversion, input_cut.taken)
+                kept, watch = destination.begun(order), watch or Unwatched()
+                conversion = as_begun(conversion, kept)
+                engine = SparkEngine(conversion, kept, spark, input_cut, watch)
+                run = ConversionRun(conversion, engine, str(kept), str(destination.staged), watch, marking)
+                summary = run.converted()
                 count_conversion(spark, summary)
             if marking is not None:
                 marking.plan()
@@ -129,7 +115,7 @@ class SparkEngine:
     def __init__(
         self,
         conversion: Conversion,
-        folder: str,
+        folder: Path,
         spark: SparkSession,
         input_cut: Cut,
         watch: ConversionWatch,
@@ -150,23 +136,35 @@ class SparkEngine:
         rows: int | None = None,
         keep: bool = True,
     ) -> list[Result]:
-        """Run tasks on executors and return their answers.
-
-        Nothing is kept: an interrupted run begins anew, unless it was sending.
-        """
-        parts = task_count(len(tasks), self._cores)
-        answers = self._collect(stage, tasks, partial(do_tasks, function, self._conversion), rows, parts)
-        return [msgspec.json.decode(answer, type=kind) for answer in answers]
+        """Run tasks on executors and return their answers; `keep` them for a run that goes on with sending."""
+        run = partial(self._run, stage, function, tasks, kind, rows)
+        return self._do_once(stage, list[kind], run) if keep else run()  # type: ignore[valid-type]  # a type as a value
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
-        """Scatters, shuffles and decides, in one job of Spark's."""
+        name = "deciding again" if conflicts else "deciding"
+        return self._do_once(name, DecidedRows, partial(self._decide, conflicts))
+
+    def release(self) -> None:
+        """Spark clears its shuffle files away itself."""
+
+    def _do_once(self, name: str, kind: type[Result], work: Callable[[], Result]) -> Result:
+        """Return what this step gave before an interruption, else do it."""
+        kept = self._folder / f"{name}.json"
+        if kept.exists():
+            return msgspec.json.decode(kept.read_bytes(), type=kind)
+        result = work()
+        write_file(kept, msgspec.json.encode(result))
+        return result
+
+    def _decide(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
+        """Scatter, shuffle and decide, in one job of Spark's."""
         conversion, cut = self._conversion, self._cut
         tasks = task_count(cut.buckets, self._cores)
         deciding = BucketRules(
             conversion=conversion,
             tables=tuple((file.table, file.child) for file in cut.tables),
             conflicts=tuple(conflicts),
-            folder=self._folder,
+            folder=str(self._folder),
         )
         # How many rows tasks have read up to now: all that they tell the driver on their way.
         met = self._spark.sparkContext.accumulator(0)
@@ -182,36 +180,21 @@ class SparkEngine:
         left = UnitNumbers(left=dict(cut.taken.left))
         return replace(decided_rows, numbers=[*decided_rows.numbers, left])
 
-    def release(self) -> None:
-        """Spark clears its shuffle files away itself."""
-
-    def sent(self, tasks: PartTasks, summary: Summary) -> Sent:
-        """Send all changes from executors."""
-        return self._sending.sent(self._sending.planned(summary, tasks))
-
-    def take_up(self, run: ConversionRun) -> Summary:
-        """Send the rest of an interrupted run, by its plan."""
-        plan = self._sending.take_up()
-        return run.finished(plan.summary, plan.ended, self._sending.sent(plan))
-
-    @property
-    def _sending(self) -> Sending:
-        return Sending(self._conversion, Path(self._folder), self._collect)
-
-    def _collect(
+    def _run(
         self,
         stage: str,
+        function: Callable[[Any], Result],
         tasks: Sequence[Task],
-        step: Step,
-        rows: int | None = None,
-        parts: int = MOST_TASKS,
-    ) -> list[bytes]:
-        """Collect the tasks' short answers in order; at most `parts` tasks of Spark's do them."""
+        kind: type[Result],
+        rows: int | None,
+    ) -> list[Result]:
         if not tasks:
             return []
+        parts = min(task_count(len(tasks), self._cores), MOST_TASKS)
+        step = partial(do_tasks, function, self._conversion)
         with watch_jobs(self._spark, self._watch, stage, rows), arriving():
-            frame = place_tasks(self._spark, tasks, min(len(tasks), parts))
-            return [bytes(row.content) for row in frame.mapInArrow(step, ANSWERS).collect()]
+            answers = place_tasks(self._spark, tasks, parts).mapInArrow(step, ANSWERS).collect()
+        return [msgspec.json.decode(bytes(row.content), type=kind) for row in answers]
 
     def _number_pieces(self, count: int) -> DataFrame:
         """Make a frame of the numbers of all pieces, some to a task."""
@@ -221,17 +204,6 @@ class SparkEngine:
     def _cores(self) -> int:
         """Return how many tasks run at a time, as far as Spark knows by now."""
         return self._spark.sparkContext.defaultParallelism
-
-
-@contextmanager
-def _cut(conversion: Conversion, taken: ConvertedRows | None, *, resumed: bool) -> Iterator[Cut]:
-    """Yield the cut of the input; an empty one to resume sending, for all is decided then."""
-    if resumed:
-        yield Cut(pieces=(), rows=0)
-        return
-    with cut(conversion, taken) as input_cut:
-        refuse_left_rows(conversion, input_cut.taken)
-        yield input_cut
 
 
 def _absolute(conversion: Conversion) -> Conversion:

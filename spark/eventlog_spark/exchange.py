@@ -336,7 +336,7 @@ def rows_of(conversion: Conversion, piece: Piece) -> Iterator[pa.RecordBatch]:
     source = conversion.input
     if isinstance(source, FilesInput):
         assert isinstance(piece, Unit)
-        return read(piece, source.statuses, source.clock)
+        return read(piece, source.clock)
     assert isinstance(source, LogInput)
     if piece is None:
         return read_log(source)

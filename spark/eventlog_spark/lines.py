@@ -60,7 +60,6 @@ class LineRules(Struct, frozen=True, kw_only=True):
 
     headers: Mapping[str, Sequence[str]]
     large: frozenset[str]
-    statuses: str
     clock: str
     line_limit: int
 
@@ -80,7 +79,6 @@ class LineFiles:
         self._rules = LineRules(
             headers=_headers(spark, sizes, source.line_limit),
             large=frozenset(self._large),
-            statuses=source.statuses,
             clock=source.clock,
             line_limit=source.line_limit,
         )
@@ -131,7 +129,7 @@ def read_lines(
         blocks = map(partial(_count, counted), map(itemgetter(1), several))
         try:
             for columns in _columns(rules, piece, blocks):
-                yield times_in_utc(shape_rows(columns, rules.statuses), zone)
+                yield times_in_utc(shape_rows(columns), zone)
         except DataError as error:
             if piece.start == 0 and piece.is_last:
                 raise

@@ -103,8 +103,6 @@ def rows_of_files(spark: SparkSession, places: tuple[str, ...], source: FilesInp
     # NULL, or an error of its own.
     for files in alike.values():
         frame = events(spark.read.parquet(*map(as_named, files)), clock=source.clock)
-        if source.statuses:
-            frame = frame.where(frame["status"].isin(list(source.statuses)))
         sources.append(Source(frame))
     line_files = LineFiles(spark, lines, source) if lines else None
     if line_files is not None:

@@ -152,8 +152,6 @@ def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
         ("--to-database sqlite://", EX_USAGE, "--to-database needs --to change-tables"),
         ("--kafka b:1", EX_USAGE, "--kafka needs --to messages"),
         ("--to change-tables --to-database sqlite:// --format csv", EX_USAGE, "there are none"),
-        ("--to change-tables --to-database sqlite:// --engine spark", EX_USAGE, "use --engine local"),
-        ("--to change-tables --to-database sqlite:// --master local[2]", EX_USAGE, "use --engine local"),
         ("--key usr=idu", EX_USAGE, "--key is an option of `eventlog convert gbase`"),
         ("--dirty", EX_USAGE, "--dirty is an option of `eventlog convert gbase`"),
         ("gbase a.jsonl --key usr", EX_USAGE, "--key usr is not written as NAME=VALUE"),

@@ -77,9 +77,7 @@ def test_pieces_have_the_rows_of_the_file_or_say_that_they_are_pieces(
     tmp_path_factory: pytest.TempPathFactory, rows: list[str], size: int, kind: str
 ) -> None:
     file = write_rows(tmp_path_factory.mktemp("in") / f"a.{kind}", [row(*one) for one in enumerate(rows, 1)])
-    rules = LineRules(
-        headers={name_of(file): HEADER}, large=frozenset({name_of(file)}), statuses="", clock=UTC, line_limit=10_000
-    )
+    rules = LineRules(headers={name_of(file): HEADER}, large=frozenset({name_of(file)}), clock=UTC, line_limit=10_000)
     noted: dict[tuple[str, int], int] = {}
     here = rows_of(read(Unit(path=str(file), kind="csv" if kind == "csv" else "lines")))
     content = file.read_bytes()
@@ -125,9 +123,7 @@ def test_a_file_in_pieces_gives_the_bytes_of_the_local_engine(
     (tmp_path / "in").mkdir()
     write_rows(tmp_path / "in" / name, [row(number, value) for number in range(1, 40)])
     write_rows(tmp_path / "in" / "z.jsonl.gz", [row(number, value) for number in range(40, 50)])
-    made = replace(
-        order(tmp_path / "in", tmp_path / "here"), input=FilesInput(places=(str(tmp_path / "in"),), statuses="N")
-    )
+    made = replace(order(tmp_path / "in", tmp_path / "here"), input=FilesInput(places=(str(tmp_path / "in"),)))
     here = local.convert(made, jobs=1)
     with caplog.at_level(logging.WARNING, "eventlog_spark"):
         assert at_an_address(tmp_path, made) == here

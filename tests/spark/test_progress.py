@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import eventlog_spark
+from eventlog.cli.watching import Counting
 from eventlog.convert.commit import Summary
-from eventlog.convert.work import SharedTally
 from eventlog_spark import progress
 from eventlog_spark.convert import convert
 from tests.spark.inputs import Row, order, write_rows
@@ -29,9 +29,9 @@ class Watch:
 
     def __init__(self) -> None:
         self.stages: dict[str, int | None] = {}
-        self.tallies: dict[str, SharedTally] = {}
+        self.tallies: dict[str, Counting] = {}
 
-    def begin(self, stage: str, rows: int | None, tally: SharedTally) -> None:
+    def begin(self, stage: str, rows: int | None, tally: Counting) -> None:
         self.stages[stage] = rows
         self.tallies[stage] = tally
 

@@ -1,13 +1,15 @@
-"""Spark's executors send messages to Kafka: key by key as the local engine does, byte for byte."""
+"""A conversion on Spark sends what the local engine does, byte for byte and those of one key in the same order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -15,27 +17,30 @@ from hypothesis import given
 from hypothesis import settings as trying
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from sqlalchemy import Engine
 
-from eventlog.convert import lanes, local, plan, streams
+from eventlog.convert import local, plan, streams, to_change_tables
 from eventlog.convert.commit import Summary
-from eventlog.convert.settings import Conversion, SentMessages, SentTables, SnapshotRows, StreamInput
+from eventlog.convert.settings import Conversion, LogInput, SentMessages, SentTables, SnapshotRows, StreamInput
 from eventlog.core.errors import SinkError, UsageError
+from eventlog.core.model import Document, Outcome
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.database.sink import DatabaseSettings
+from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sources.gbase.files import splits
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog_spark.convert import convert
 from eventlog_streams_tools.gbase.emulator import reads, shop
-from tests.spark.dying import SMALL, rows
-from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
+from tests.conformance.event_logs import installed
+from tests.spark.inputs import Row, many_histories, order, rows_of, write_rows, write_snapshot
 from tests.support.converting import outcomes_of
 from tests.support.servers_kafka import consumed, settings, stand_in
-from tests.support.strategies import History
+from tests.support.strategies import CATALOG, History
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Topic = dict[bytes | None, list[bytes | None]]
+Messages = list[tuple[bytes | None, bytes | None]]
+SMALL = MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta", batch_size=50, tombstones=True)
 FORMS = [
     SMALL,
     MessageSettings(encoding="avro", avro_key=True, batch_size=3),
@@ -55,7 +60,6 @@ def clusters() -> Iterator[tuple[str, str]]:
 @pytest.fixture
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "SPAN_EVENTS", 100)
-    monkeypatch.setattr(lanes, "LANE_CHANGES", 70)
 
 
 def fresh(form: MessageSettings) -> MessageSettings:
@@ -64,17 +68,23 @@ def fresh(form: MessageSettings) -> MessageSettings:
     return replace(form, topic=f"data-{number}", metadata_topic=f"metadata-{number}")
 
 
-def by_key(servers: str, topic: str) -> Topic:
-    """The messages of each key in their order, those without one in any."""
-    found: Topic = {}
-    for one in consumed(servers, topic):
-        found.setdefault(one.key, []).append(one.value)
-    if None in found:
-        found[None].sort(key=lambda value: value or b"")
-    return found
+def rows(count: int) -> list[Row]:
+    """Forty objects that change again and again; of each tenth the last row is its end."""
+    return [_row(number, ends=number > count - 40 and number % 10 == 0) for number in range(1, count + 1)]
 
 
-def both(clusters: tuple[str, str], conversion: Conversion, form: MessageSettings) -> tuple[Summary, Topic]:
+def _row(number: int, *, ends: bool) -> Row:
+    told = (None, None, None) if ends else ("fname", f"o{number}", f"n{number}")
+    return number, "N", 4 if ends else 2, "2026-01-01 00:00:00", "app", "usr", f"idu={number % 40}", *told
+
+
+def messages_in(servers: str, topic: str) -> Messages:
+    """The messages by their keys, those of one key in their order; they come from several partitions."""
+    found = [(one.key, one.value) for one in consumed(servers, topic)]
+    return sorted(found, key=lambda one: (one[0] or b"", (one[1] or b"") if one[0] is None else b""))
+
+
+def both(clusters: tuple[str, str], conversion: Conversion, form: MessageSettings) -> tuple[Summary, Messages]:
     """What both engines send in the same way, each to its cluster under the same name."""
     own, place, made = settings(clusters[0]), conversion.destination, []
     for name, engine, servers in (
@@ -84,7 +94,7 @@ def both(clusters: tuple[str, str], conversion: Conversion, form: MessageSetting
         target = SentMessages(settings=form, into=replace(own, servers=servers))
         done = engine(replace(conversion, destination=place / name, format=target))
         outcomes = (place / name / "outcomes.parquet").read_bytes()
-        made.append((replace(done, parts=0), outcomes, by_key(servers, form.topic) if done.changes else {}))
+        made.append((done, outcomes, messages_in(servers, form.topic) if done.changes else []))
         ended = "_DAMAGED" if done.damage else "_SUCCESS"
         assert sorted(entry.name for entry in (place / name).iterdir()) == [ended, "outcomes.parquet"]
     assert made[0] == made[1]
@@ -98,13 +108,12 @@ def test_random_histories_in_every_form(
 ) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "SPAN_EVENTS", 7)
-        patch.setattr(lanes, "LANE_CHANGES", 5)
         place = Path(folder)
         back = SnapshotRows(folder=write_snapshot(place / "snapshot", history))
         (place / "in").mkdir()
         write_rows(place / "in" / "a.parquet", rows_of(history.events))
         done, found = both(clusters, order(place / "in", place, part_events=3, read_back=back), fresh(form))
-        assert sum(value is not None for values in found.values() for value in values) == done.changes
+        assert sum(value is not None for _, value in found) == done.changes
 
 
 @pytest.mark.usefixtures("_small_steps")
@@ -114,10 +123,9 @@ def test_every_row_in_the_order_of_its_changes(spark: SparkSession, clusters: tu
     form = fresh(SMALL)
     done, found = both(clusters, order(tmp_path / "in", tmp_path, part_events=100), form)
     assert (done.changes, done.statuses) == (700, {"S": 700})
-    assert len(found) == 40
-    assert sum(value is None for values in found.values() for value in values) == 4
-    told = [by_key(servers, form.metadata_topic) for servers in clusters]
-    assert [[len(values) for values in one.values()] for one in told] == [[1], [1]]
+    assert len({key for key, _ in found}) == 40
+    assert sum(value is None for _, value in found) == 4
+    assert [len(messages_in(servers, form.metadata_topic)) for servers in clusters] == [1, 1]
 
 
 @pytest.mark.usefixtures("_small_steps")
@@ -131,17 +139,16 @@ def test_the_next_conversion_goes_on_with_the_numbers_whichever_engine_it_has(
     convert(replace(conversion, destination=tmp_path / "one"))
     local.convert(replace(conversion, destination=tmp_path / "two"), jobs=1)
     convert(replace(conversion, destination=tmp_path / "three"))
-    values = [value for found in by_key(clusters[0], form.topic).values() for value in found if value is not None]
+    values = [value for _, value in messages_in(clusters[0], form.topic) if value is not None]
     numbers = [msgspec.json.decode(value)["message"]["headers"]["changeSequence"] for value in values]
     assert sorted(int(number[16:]) for number in numbers) == list(range(1, 451))
-    assert [len(values) for values in by_key(clusters[0], form.metadata_topic).values()] == [1]
+    assert len(messages_in(clusters[0], form.metadata_topic)) == 1
 
 
 def test_streams_of_gbase(
     spark: SparkSession, clusters: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "splits", partial(splits, size=1))
-    monkeypatch.setattr(lanes, "LANE_CHANGES", 70)
     stream = tmp_path / "capture.bin"
     stream.write_bytes(b"".join(reads(shop(400, seed=3))) + b"\xff" * 40)
     told = GBaseSettings(
@@ -153,7 +160,7 @@ def test_streams_of_gbase(
     done, _ = both(clusters, Conversion(input=source, destination=tmp_path, part_events=40), form)
     assert done.changes > 200
     assert "capture.bin, byte" in (done.damage or "")
-    assert sorted(len(values) for values in by_key(clusters[1], form.metadata_topic).values()) == [1, 1]
+    assert len(messages_in(clusters[1], form.metadata_topic)) == 2
 
 
 def test_messages_that_no_broker_takes_are_errors(
@@ -171,7 +178,7 @@ def test_messages_that_no_broker_takes_are_errors(
     assert len(consumed(clusters[1], form.topic)) == 7
 
 
-def test_metadata_that_no_broker_takes_are_told_before_anything_is_sent(
+def test_metadata_that_no_broker_takes_end_the_conversion(
     spark: SparkSession, clusters: tuple[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "in").mkdir()
@@ -179,7 +186,6 @@ def test_metadata_that_no_broker_takes_are_told_before_anything_is_sent(
     target = SentMessages(settings=fresh(SMALL), into=settings(clusters[1], max_message_bytes=1000))
     with pytest.raises(SinkError, match=r"metadata message of usr has \d+ bytes, more than topic metadata-\d+ takes"):
         convert(order(tmp_path / "in", tmp_path / "out", format=target))
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_broker_that_does_not_answer_is_noticed_before_anything_is_done(tmp_path: Path) -> None:
@@ -191,8 +197,41 @@ def test_a_broker_that_does_not_answer_is_noticed_before_anything_is_done(tmp_pa
     assert not (tmp_path / "out").exists()
 
 
-def test_change_tables_of_a_database_are_refused(tmp_path: Path) -> None:
-    target = SentTables(into=DatabaseSettings(url=f"sqlite:///{tmp_path / 't.db'}"))
-    with pytest.raises(UsageError, match="sends nothing to a database"):
-        convert(order(tmp_path, tmp_path / "out", format=target))
-    assert not (tmp_path / "out").exists()
+def sent_rows(path: Path) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT * FROM usr__ct ORDER BY header__change_seq").fetchall()
+
+
+def test_an_interrupted_conversion_of_a_log_sends_the_rows_that_it_began_with(
+    spark: SparkSession, sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(to_change_tables, "DOCUMENT_ROWS", 5)
+    log, left, commit = installed(sqlite), iter(range(2)), DatabaseSink.commit
+
+    def fail(sink: DatabaseSink, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        outcomes = commit(sink, plan, documents)
+        if next(left, None) is None:
+            raise SinkError("The database is away.")
+        return outcomes
+
+    for number in range(1, 21):
+        log.write(number, f"idu={number}", event_type=1, column_name="fname", new_value=f"n{number}")
+    made = []
+    for name, engine in (("here", partial(local.convert, jobs=1)), ("there", convert)):
+        source = LogInput(url=str(sqlite.url))
+        target = SentTables(into=DatabaseSettings(url=f"sqlite:///{tmp_path / name}.db"))
+        conversion = Conversion(input=source, destination=tmp_path / name, catalog=CATALOG, format=target)
+        if name == "there":
+            with monkeypatch.context() as patch:
+                patch.setattr(DatabaseSink, "commit", fail)
+                with pytest.raises(SinkError, match="Give the same command once more"):
+                    engine(conversion)
+            with pytest.raises(UsageError, match="interrupted while it was sent"):
+                engine(replace(conversion, part_events=7))
+            log.write(21, "idu=21", event_type=1, column_name="fname", new_value="later")
+        done = engine(conversion)
+        assert (done.changes, done.statuses) == (20, {"S": 20})
+        made.append(sent_rows(tmp_path / f"{name}.db"))
+        assert len(outcomes_of(tmp_path / name)) == 20
+    assert len(made[0]) == 20
+    assert made[0] == made[1]

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from eventlog.convert import local
 from eventlog.convert.commit import SUCCESS
 from eventlog.convert.inputs import units
-from eventlog.convert.lanes import Lay
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.plan import PartSpan
 from eventlog.convert.reading import read
@@ -39,7 +38,7 @@ def test_tasks_come_in_their_order_about_as_many_in_each_part(names: list[str], 
     tasks: list[Any] = [
         WriteOutcomes(name=name, ended=(file,), folder="", staged="", refused={1: name}) for name in names
     ]
-    tasks[0] = Lay(name="laid", part=part(conversion), after="1", lanes=2, folder="")
+    tasks[0] = part(conversion)
     parts = data.draw(st.integers(1, len(tasks)))
     batches = pack_tasks(tasks, parts).to_batches()
     assert len(batches) == parts

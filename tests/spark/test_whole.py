@@ -13,13 +13,11 @@ from eventlog.convert.settings import (
     Conversion,
     LogInput,
     MessageFiles,
-    SentMessages,
     TableFiles,
     Target,
 )
 from eventlog.core.errors import UsageError
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.xds.write import XdsFormat
 from eventlog_spark import change_tables, cutting, decide, events, exchange, messages, numbering
 from eventlog_spark.convert import convert
@@ -82,11 +80,6 @@ def test_frames(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_spark_cannot_have_whole_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    write_parquet(tmp_path / "in" / "a.parquet", rows_of(Writers(1).write(5)), COLUMNS)
-    sent = SentMessages(into=KafkaSettings(servers="nowhere:1", transactional_id="t"))
-    with pytest.raises(UsageError, match="Executors send side by side"):
-        convert(order(tmp_path / "in", tmp_path / "out", transactions="whole", format=sent))
     log = LogInput(url=f"sqlite:///{tmp_path}/log.db")
     followed = Conversion(input=log, destination=tmp_path / "out", transactions="whole")
     with pytest.raises(UsageError, match="cut into batches, and transactions with it"):

@@ -8,7 +8,7 @@ changeSequence was put in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import md5
 from typing import ClassVar, Final, NamedTuple
 
@@ -151,15 +151,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         self, written: Iterable[WrittenMessage], after: str = "", whole: bool = False
     ) -> Iterator[MessagesDocument]:
         """Join messages to documents in order, with their changeSequence."""
-        return self._bind(written, Sequencer(after).step, whole)
-
-    def bind_numbered(self, written: Iterable[WrittenMessage]) -> Iterator[MessagesDocument]:
-        """Bind messages that have their changeSequence in the place of `stamp`."""
-        return self._bind(written, str, whole=False)
-
-    def _bind(
-        self, written: Iterable[WrittenMessage], number: Callable[[str], str], whole: bool
-    ) -> Iterator[MessagesDocument]:
+        number = Sequencer(after).step
         size, tombstones = self.settings.batch_size, self.settings.tombstones
         messages: list[Message] = []
         covers: dict[str, tuple[Position, ...]] = {}

@@ -34,9 +34,9 @@ def log_rows(draw: st.DrawFn) -> list[LogRow]:
     ]
 
 
-def rows_of(*places: Path, statuses: str = "") -> list[dict[str, Any]]:
-    files = FilesInput(places=tuple(map(str, places)), statuses=statuses)
-    batches = [batch for unit in units(files) for batch in read(unit, statuses)]
+def rows_of(*places: Path) -> list[dict[str, Any]]:
+    files = FilesInput(places=tuple(map(str, places)))
+    batches = [batch for unit in units(files) for batch in read(unit)]
     assert all(batch.schema == ROWS for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
 

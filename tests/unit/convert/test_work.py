@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,13 +14,8 @@ from typing import Any, cast
 import pytest
 
 from eventlog.convert import work
-from eventlog.convert.commit import Summary
-from eventlog.convert.lanes import LanePlan, keep_plan, read_kept_plan
-from eventlog.convert.partitions import PartitionFile
-from eventlog.convert.sending import SENDING
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.work import SharedTally, Task, Workers, advance, find_why_alone, workers
-from eventlog.core.errors import EX_UNAVAILABLE, MachineError
 from eventlog_spark.convert import _absolute
 
 
@@ -50,9 +44,9 @@ def test_what_another_version_left_is_done_anew(tmp_path: Path) -> None:
 
 
 def test_spark_takes_files_by_their_whole_names_and_keeps_whose_time_is_in_them(tmp_path: Path) -> None:
-    source = FilesInput(places=("rows.parquet",), statuses="NE", clock="Europe/Berlin")
+    source = FilesInput(places=("rows.parquet",), clock="Europe/Berlin")
     made = _absolute(Conversion(input=source, destination=tmp_path))
-    assert made.input == FilesInput(places=(str(Path.cwd() / "rows.parquet"),), statuses="NE", clock="Europe/Berlin")
+    assert made.input == FilesInput(places=(str(Path.cwd() / "rows.parquet"),), clock="Europe/Berlin")
 
 
 @pytest.fixture
@@ -97,17 +91,4 @@ def test_where_processes_can_have_no_locks_together_one_does_the_work(tmp_path: 
     tally = SharedTally()
     with workers(4, tmp_path, tally) as crew:
         assert crew.run(double, [Doubling(name="a", number=1), Doubling(name="b", number=2)], int) == [2, 4]
-    tally.add(3)
-    assert tally.rows == 7
-
-
-def test_a_plan_is_read_as_it_was_kept_and_that_of_another_version_is_told(tmp_path: Path) -> None:
-    file = PartitionFile(path="one", batches=array("q", [0, 2, 100, 100, 1, 3, 200, 50]).tobytes())
-    plan = LanePlan(after="", last="9", laid=(file,), ended=(file,), summary=Summary(rows=9))
-    keep_plan(tmp_path, plan)
-    assert read_kept_plan(tmp_path) == plan
-    (tmp_path / SENDING).write_text('{"after": "", "last": "9", "laid": [{"path": "one"}]}')
-    with pytest.raises(MachineError, match="another version of eventlog") as caught:
-        read_kept_plan(tmp_path)
-    assert caught.value.exit_code == EX_UNAVAILABLE
-    assert "the version that began" in str(caught.value)
+    assert tally.rows == 4

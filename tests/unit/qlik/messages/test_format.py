@@ -19,7 +19,6 @@ from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import FormerNames, encode
 from eventlog.policies.bound import PolicyFormat
 from eventlog.policies.steps import Rename
-from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.qlik.messages.render import Moments
@@ -429,17 +428,6 @@ def test_messages_are_counted_and_know_no_former_names_behind_steps(tmp_path: Pa
     behind = PolicyFormat(made.format, (Rename(class_name="person"),))
     assert behind.counts
     assert behind.former_names is FormerNames.ONLY_NEW
-
-
-def test_messages_that_have_their_numbers_are_bound_with_them() -> None:
-    form = MessageFormat(settings=MessageSettings(batch_size=2))
-    made = form.writer(Catalog([ORDERS]))([inserted(number) for number in (1, 2, 3)])
-    written = [one for one in made if isinstance(one, WrittenMessage)]
-    step = Sequencer(LAST).step
-    numbered = [one._replace(stamp=step(one.stamp)) for one in written]
-    expected = list(form.bind(written, LAST))
-    assert len(expected) == 2
-    assert list(form.bind_numbered(numbered)) == expected
 
 
 def test_a_message_of_no_known_transaction_is_closed_as_it_is_written() -> None:
