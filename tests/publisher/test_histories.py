@@ -19,8 +19,8 @@ from tests.hardening.quantity import scaled
 from tests.publisher import running
 from tests.publisher.actors import Row
 from tests.publisher.judging import judge
-from tests.publisher.restoring import ASKABLE
 from tests.publisher.running import history, made
+from tests.publisher.targets import ASKABLE
 from tests.publisher.world import World
 from tests.support.daily import of_today
 from tests.support.servers import EMPTY_TEXT
