@@ -32,7 +32,6 @@ from eventlog.core.rules.screen import Identities, in_order
 from eventlog.core.schema import Catalog
 from eventlog.publisher.encode import Part
 from eventlog.publisher.selection import Take
-from eventlog.sources.marks import RowRanges
 
 if TYPE_CHECKING:
     from eventlog.publisher.journal_view import View
@@ -115,8 +114,7 @@ class _Decided(Struct, eq=False):
     They were read back between the moments `began` and `ended`.
     """
 
-    records: RowRanges
-    events: Sequence[Event]
+    groups: Sequence[Sequence[Event]]
     parts: Sequence[Part]
     began: int
     ended: int
@@ -169,11 +167,10 @@ class Decider:
         Law: of no object an output gets an earlier reading after a later one. So an earlier decision counts
         only if it was read after everything that the output got.
         """
-        # Others may take the same rows a moment later. Not where rows of a take wait or have gone:
-        # then another output's take is another one. What was left of the last take is read anew, and
-        # an earlier reading of what is behind it does not go with it.
-        shared = outputs > 1 and not (taken.unparked or taken.parked or taken.gone)
-        decided = self._find_known(output, taken) if shared else None
+        # Others may take the same rows a moment later. Few do where some had waited: these would
+        # only drive out what the others will ask for.
+        shared = outputs > 1 and not taken.unparked
+        decided = self._find_known(output, groups) if shared else None
         if decided is None:
             asked, began = self.round, next(self._moments)
             # Where events may take effect later the clock counts. It is asked after the rows were
@@ -181,7 +178,7 @@ class Decider:
             if asked.options.future:
                 asked = replace(asked, options=replace(asked.options, now=moment()))
             parts = self._parts(asked, groups)
-            decided = _Decided(taken.records, taken.events, parts, began, next(self._moments), outputs - 1)
+            decided = _Decided(groups, parts, began, next(self._moments), outputs - 1)
             if shared:
                 with self._one_at_a_time:
                     self._kept.append(decided)
@@ -201,13 +198,13 @@ class Decider:
             return False
         return by_memory or self.stamp is None or int(view.ask("history_stamp")[0][0]) == self.stamp
 
-    def _find_known(self, output: str, taken: Take) -> _Decided | None:
+    def _find_known(self, output: str, groups: Sequence[Sequence[Event]]) -> _Decided | None:
         """Find the decision of the same rows for another output: of the same contents too, for somebody may
         have given a number to another row since.
         """
         with self._one_at_a_time:
             for kept in self._kept:
-                if kept.records == taken.records and kept.events == taken.events:
+                if kept.groups == groups:
                     kept.takers -= 1
                     # Let go when all have it: it is as large as the rows.
                     if not kept.takers:

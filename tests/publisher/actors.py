@@ -22,7 +22,6 @@ from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.encode import Part
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.selection import Take
 from eventlog.publisher.writing import JournalTransaction
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import PUBLISHER, WRITTEN
@@ -158,8 +157,8 @@ class WorldDecider(Decider):
         super().__init__(Round(catalog=catalog, options=Options(), reader=Readings(world), needs=_needs_reading))
         self.world = world
 
-    def _find_known(self, output: str, taken: Take) -> Any:
-        known = super()._find_known(output, taken)
+    def _find_known(self, output: str, groups: Sequence[Sequence[Event]]) -> Any:
+        known = super()._find_known(output, groups)
         self.world.counts["shared"] += known is not None
         return known
 

@@ -53,13 +53,6 @@ FAULTS = [
         "        self._latest[output] = decided.ended\n",
         "        self._latest[output] = max(0 if shared else decided.ended, self._latest.get(output, 0))\n",
     ),
-    JournalFault("rows that wait are shared", DECIDE, "not (taken.unparked or taken.parked", "not (taken.parked"),
-    JournalFault(
-        "a decision is shared with who parks rows of it",
-        DECIDE,
-        "taken.unparked or taken.parked or taken.gone",
-        "taken.unparked",
-    ),
     # statuses and what was said
     JournalFault("the least that was said", LETTERS, "worst = max(counted", "worst = min(counted"),
     JournalFault("left out by one is left out by all", LETTERS, "if len(without) != outputs:", "if not without:"),

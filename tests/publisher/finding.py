@@ -1,7 +1,7 @@
 """Puts faults into the journal, and says whether random histories find them.
 
-python -m tests.publisher.finding [--ledger] [WORDS]: those with one of these words in their names, or all. Histories are
-of this package; with --ledger they are those of real processes.
+python -m tests.publisher.finding [--ledger | --histories N] [WORDS]: those with one of these words in their names,
+or all. Histories are of this package; with --ledger they are those of real processes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 from tests.publisher.fault import JOURNAL, ROOT, JournalFault
 from tests.publisher.faults import FAULTS, is_current
 
-HISTORIES = ("tests.publisher", "0", "500")
+HISTORIES = 300
+"""Within so many histories each fault is to be found."""
 LEDGER = ("tests.hardening.ledger", "1", "6")
 """A kit, and the seeds of its histories."""
 
@@ -64,8 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.publisher.finding", description=__doc__)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--ledger", action="store_true")
+    parser.add_argument("--histories", type=int, default=HISTORIES)
     chosen = parser.parse_args(arguments)
-    kit, missed = LEDGER if chosen.ledger else HISTORIES, 0
+    kit, missed = LEDGER if chosen.ledger else ("tests.publisher", "0", str(chosen.histories)), 0
     tried = [fault for fault in FAULTS if not chosen.words or any(word in fault.what for word in chosen.words)]
     with tempfile.TemporaryDirectory(prefix="eventlog-faults-") as name:
         folder = Path(name)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import collections
 from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from eventlog.publisher import journal_view
 from tests.publisher.sharing import uid_in
-from tests.publisher.targets import BY_TABLE, Taken, Target, is_filtered, is_unwritable
+from tests.publisher.targets import ASKABLE, BY_TABLE, Taken, Target, is_filtered, is_unwritable
 from tests.support.at_rest import RECORDED, find_left
 
 if TYPE_CHECKING:
@@ -66,6 +68,21 @@ def judge_retries(world: World) -> None:
             if came and due <= came[-1]:
                 world.fail("wanted again, and at once", output, record)
         world.retried[retry] = due or 0
+
+
+def judge_sending(world: World, name: str, records: Sequence[int]) -> None:
+    """Check that rows on their way to a receiver do not come again too early, nor behind what stops them."""
+    early = [record for record in records if world.retried.get((name, record), 0) > world.clock]
+    # Documents go again as they are, also with rows that were set back since, and wait as others.
+    if any(name == output for record in early for output, _ in world.plans_with(record)):
+        world.fail("sent again before its time", name, records)
+    if world.on_retry != "stop":
+        return
+    if (world.stopped_until.get(name) or 0) > world.clock:
+        world.fail("sent though something comes again", name, records)
+    # Whatever comes again waits for a while, and all else behind it; but what is given up stops nothing.
+    if world.stopped_at.get(name) == world.now and not (world.max_attempts or world.shares):
+        world.fail("sent behind what comes again", name, records)
 
 
 def _attempts(world: World) -> None:
@@ -161,6 +178,8 @@ def _output(world: World, name: str, target: Target, statuses: dict[int, str]) -
         if count < max(needed) and not given_up:
             world.fail("lost", name, uid, row.record, letter, count, needed)
     _whole(world, name, target)
+    if name[0] in ASKABLE:
+        _plans(world, name, target)
     # What was sent to whom nobody can ask, and nobody knows any more, comes again behind what came since.
     if name[0] != "p" and not world.standbys.excuses(target):
         _order(world, name, target)
@@ -173,7 +192,11 @@ def _output(world: World, name: str, target: Target, statuses: dict[int, str]) -
 
 
 def waits(world: World) -> tuple[str, list[tuple[Any, ...]]] | None:
-    """Find a table not at rest yet, with some of its rows."""
+    """Find a table not at rest yet, with some of its rows: of all objects, or of those whose answers can be read."""
+    if world.mute and world.quiet:
+        rows = world.ask("SELECT table_name, table_key, record_id FROM event_log WHERE status = 'N'")
+        rows = [row for row in rows if f"{row[0]}/{row[1]}" not in world.mute]
+        return ("log", rows[:3]) if rows else None
     if left := find_left(world.ask):
         table, kept = next(iter(left.items()))
         return table, [*kept[:3]]
@@ -232,6 +255,14 @@ def _whole(world: World, name: str, target: Target) -> None:
         if one.object not in torn and one.beside != whole:
             world.fail("half of a change", name, one.beside, "of", whole)
         world.counts["changes of several rows"] += len(whole) > 1 and one.uid == whole[0]
+
+
+def _plans(world: World, name: str, target: Target) -> None:
+    """Check that the numbers of plans grow at a target, also of those that the log has lost."""
+    plans = dict.fromkeys(one.plan for one in target.came)
+    for former, later in pairwise(plans):
+        if later.partition("-")[0] <= former.partition("-")[0]:
+            world.fail("the number of a plan comes again", name, former, later)
 
 
 def _numbers(world: World, name: str, target: Target) -> None:
@@ -359,6 +390,8 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
         worst |= {"S", "E", "W"}  # what was said later may be of the former time, or of a row that has left the log
     if world.counts["a target failed over"]:
         worst |= {"E", "W"}  # what had been said of a row that is sent again counts as well
+    if world.counts["both were restored at once"]:
+        worst.add("S")  # the log may know only what a target said that has forgotten it, and has said otherwise since
     if not worst.intersection(letter):
         world.fail("letter", letter, "and not", worst, uid, votes)
 

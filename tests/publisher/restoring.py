@@ -15,6 +15,7 @@ from eventlog.config.settings import PublisherConfig
 from eventlog.publisher.restored import LACKS
 from tests.publisher.forgetting import read_tables, write_tables
 from tests.publisher.sharing import uid_in
+from tests.publisher.targets import ASKABLE
 
 if TYPE_CHECKING:
     from tests.publisher.targets import Target
@@ -25,9 +26,6 @@ SEEDS: Final = 6, 2
 
 AT_ONCE: Final = 18, 14
 """The same of those in which the log and targets are restored at once."""
-
-ASKABLE: Final = "ftb"
-"""The kinds of targets that can be asked what they have."""
 
 MOST_COMMITS: Final = 30
 """So many commits a standby lags behind at most."""

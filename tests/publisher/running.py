@@ -64,6 +64,11 @@ def made(engine: Engine) -> Engine:
         if _running and statement.startswith(("SELECT", "WITH")):
             _running[-1].before_a_look()
 
+    def writes(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if _running and statement.startswith(("INSERT", "UPDATE", "DELETE")):
+            _running[-1].statements.write_one()
+
+    event.listen(engine, "before_cursor_execute", writes)
     engine.dialect.do_commit = do_commit  # type: ignore[assignment]  # the one place that every commit passes
     # Elsewhere the writer would wait for who reads, and both are one thread.
     if engine.dialect.name == "postgresql":

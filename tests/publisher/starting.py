@@ -13,6 +13,7 @@ from eventlog.core.seams import Tenure
 from eventlog.publisher.places import admit
 from eventlog.sql.log import Log
 from tests.publisher.actors import TestLock
+from tests.publisher.breaking import Statements
 from tests.publisher.forgetting import Disk
 from tests.publisher.looking import Looks
 from tests.publisher.restoring import Standbys
@@ -115,6 +116,7 @@ def draw_latest(world: World) -> None:
     world.disk = Disk(world, latest, latest.choice([0, 0, 0, 0.05]))
     world.standbys = Standbys(world)
     world.looks = Looks(world)
+    world.statements = Statements(world)
     world.calls_objects = Random(f"names {world.seed}").random() < 0.5
     """Whether receivers call objects by names of their own."""
     world.later = Random(f"later {world.seed}")
@@ -126,3 +128,31 @@ def draw_latest(world: World) -> None:
     world.imaged = imaged = Random(f"images {world.seed}")
     world.images = imaged.choice([0, 0, 0.5, 1])
     """How likely a change of one row is written as the image of a row."""
+    _draw_mute(world, Random(f"mute {world.seed}"))
+    if not world.mute and Random(f"chains {world.seed}").random() < 0.1:
+        _draw_chains(world)
+
+
+def _draw_mute(world: World, chance: Random) -> None:
+    """Draw objects of which nobody can read what receivers answer until all others have come to rest."""
+    world.mute = frozenset()
+    if chance.random() >= 0.12:
+        return
+    world.last_key, world.limit, world.on_retry, world.mixed = 3, 3, "object", False
+    world.mute = frozenset(chance.sample([f"{table}/id={key}" for table in "AB" for key in range(4)], 4))
+    # An answer given up, or a row that speaks of every object, would let others go or hold them up.
+    world.max_attempts, world.nameless, world.shares, world.real = 0, 0, 0, {}
+    world.first = ["r", *[name for name in world.first if name != "r"]]
+
+
+def _draw_chains(world: World) -> None:
+    """Have a receiver lag and get many documents at once: behind one that comes again is another of two objects, and
+    behind that one others of its second object.
+    """
+    world.mixed, world.largest, world.on_retry, world.last_key = True, 2, "object", 3
+    world.limit, world.commits, world.transaction_rows, world.busiest = 20, 0.6, [1, 2], 0
+    world.slow, world.stubborn, world.unreadable, world.real = "r", 0.25, 0.02, {}
+    # Else hardly any document would have others behind it.
+    world.busy_operator, world.keepers, world.hesitant, world.takes_rights, world.freezes = 0, 0, 0, 0, False
+    world.kills, world.faults, world.statements.fails, world.total = 0, 0, 0, 100
+    world.first = ["r", *[name for name in world.first if name != "r"]]

@@ -40,6 +40,10 @@ class Surroundings(Protocol):
     """Draws what receivers say later."""
     answers_later: bool
     """Whether receivers first accept, and say later what became of it."""
+    mute: frozenset[str]
+    """Objects of which nobody can read an answer yet."""
+    stopped_at: dict[str, int]
+    """When each output was last told that something comes again."""
     calls_objects: bool
     """Whether receivers call objects by names of their own, which the log keeps."""
 
@@ -290,10 +294,18 @@ class ModelReceiver(ModelSink):
         return [outcome for one in documents for outcome in self.send(plan, one)]
 
     def send(self, plan: str, one: Document) -> Sequence[Outcome]:
+        answer = self.answer(plan, one)
+        if any(outcome.status is Status.NEW for outcome in answer):
+            self.world.stopped_at[self.target.name] = self.world.now
+        return answer
+
+    def answer(self, plan: str, one: Document) -> Sequence[Outcome]:
         self.point("send")
         self.mine()
         world, positions = self.world, [position for several in one.covers.values() for position in several]
         world.sending(self.target.name, [position[0] for position in positions])
+        if any(name in world.mute for _, name, *_ in json.loads(one.body)):
+            return self.unread(one, fails=False)
         draw = 2.0 if world.quiet else world.rng.random()
         taken_from = 0.18 + world.odd
         answer = self.target.known.get((plan, one.id))
@@ -348,9 +360,9 @@ class ModelReceiver(ModelSink):
             self.target.undone.update(dict.fromkeys(uids, len(self.target.came)))
         return True
 
-    def unread(self, document: Document, answer: Sequence[Outcome] = ()) -> Sequence[Outcome]:
+    def unread(self, document: Document, answer: Sequence[Outcome] = (), fails: bool = True) -> Sequence[Outcome]:
         """Fail with an unreadable answer, or have all rows come again; those it asks for again are counted already."""
-        if self.world.rng.random() < 0.3:
+        if fails and self.world.rng.random() < 0.3:
             raise SinkError("Nobody can read the answer.")
         counted = {outcome.position for outcome in answer if outcome.status is Status.NEW}
         rows = json.loads(document.body)
@@ -375,6 +387,9 @@ KINDS: dict[str, type[ModelSink]] = {
     "p": ModelPlain,
 }
 
+
+ASKABLE: Final = "ftb"
+"""The kinds of targets that can be asked what they have."""
 
 BY_TABLE: Final = "fb"
 """The kinds of targets for which transactions are counted in each of their tables too."""

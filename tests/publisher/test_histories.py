@@ -19,8 +19,8 @@ from tests.hardening.quantity import scaled
 from tests.publisher import running
 from tests.publisher.actors import Row
 from tests.publisher.judging import judge
-from tests.publisher.restoring import ASKABLE
 from tests.publisher.running import history, made
+from tests.publisher.targets import ASKABLE
 from tests.publisher.world import World
 from tests.support.daily import of_today
 from tests.support.servers import EMPTY_TEXT
@@ -29,7 +29,7 @@ HISTORIES = {"sqlite": 142, "postgresql": 10, "mysql": 10}
 LONG_TIMES = 134
 """So many times as many make 20,000 with `--long`."""
 GROUPS = 4
-CALM_SEED, REAL_SEED, UNDOING_SEED = 4, 11, 297
+CALM_SEED, REAL_SEED, UNDOING_SEED = 16, 11, 297
 PLAN = re.compile(r"\d{12}-[0-9a-f]{8}")
 
 

@@ -17,6 +17,7 @@ from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.memory import Stamp
 from eventlog.publisher.selection import Take
+from eventlog.publisher.tables import Parked
 from eventlog.sources.marks import RowRanges
 from tests.publisher.scene import Scene
 from tests.support.memory import MemoryRows
@@ -132,3 +133,34 @@ def test_a_number_that_another_row_has_since_is_decided_anew() -> None:
 
     assert [decided("near", "a"), decided("far", "a")] == ["a", "a"]
     assert decided("late", "b") == "b"
+
+
+def test_what_was_decided_apart_for_one_output_is_decided_together_for_another() -> None:
+    decider = Decider(Round(options=Options()))
+    time = "2026-01-01"
+    first = Event(position=(1,), kind=1, table="usr", key="idu=1", column="fname", new="a", time=time)
+    second = Event(position=(2,), kind=1, table="usr", key="idu=1", column="lname", new="b", time=time)
+    taken = Take(stamp=Stamp(), events=[first, second], records=RowRanges.of([1, 2]))
+
+    def changes(output: str, *groups: Sequence[Event]) -> int:
+        parts = decider.decide(taken, groups, dt.datetime.now, output=output, outputs=2)
+        return sum(len(part.decision.changes) for part in parts)
+
+    assert (changes("near", [first], [second]), changes("far", [first, second])) == (2, 1)
+
+
+def test_outputs_for_which_the_same_row_waits_share_one_reading_of_the_others() -> None:
+    read: list[int] = []
+
+    class Reader(MemoryRows):
+        def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
+            read.append(len(wanted))
+            return super().rows(wanted)
+
+    decider = Decider(Round(catalog=CATALOG, reader=Reader(JACK)))
+    event = Event(position=(1,), kind=Kind.UPDATE_ROW_BACK.value, table="usr", key="idu=1", time="2026-01-01")
+    for output in ("near", "far"):
+        waits = Parked(output=output, record=2, object="usr/idu=2", reason=Reason.HELD.value)
+        taken = Take(stamp=Stamp(), events=[event], parked=[waits], records=RowRanges.of([1, 2]))
+        decider.decide(taken, [[event]], dt.datetime.now, output=output, outputs=2)
+    assert read == [1]

@@ -41,8 +41,9 @@ from tests.publisher.actors import (
     WorldDecider,
     tables_with_images,
 )
+from tests.publisher.breaking import Statements
 from tests.publisher.forgetting import Disk
-from tests.publisher.judging import judge, judge_retries, waits
+from tests.publisher.judging import judge, judge_retries, judge_sending, waits
 from tests.publisher.keeping import change_outputs, excuse, keep
 from tests.publisher.looking import Looks
 from tests.publisher.operating import let_go, operate, sent_again
@@ -66,6 +67,8 @@ class World:
     """When rows may be offered again that an output did not take."""
     stopped_until: dict[str, int | None]
     """Until when outputs may send nothing, because something comes again."""
+    stopped_at: dict[str, int]
+    """When each output was last told that something comes again."""
     anew: set[int]
     """Rows that were set back while they waited for another attempt: that may be forgotten, for they are new."""
     served: list[str] | None
@@ -89,6 +92,8 @@ class World:
     disk: Disk
     standbys: Standbys
     looks: Looks
+    statements: Statements
+    mute: frozenset[str]
     later: random.Random
     answers_later: bool
     imaged: random.Random
@@ -120,7 +125,7 @@ class World:
         self.targets: dict[str, Target] = {}
         self.added: dict[str, tuple[set[int], set[int], set[int]]] = {}
         self.frozen: list[Any] = []
-        self.retried, self.stopped_until, self.anew, self.released = {}, {}, set(), {}
+        self.retried, self.stopped_until, self.stopped_at, self.anew, self.released = {}, {}, {}, set(), {}
         self.away: set[str] = set()
         self.denied: set[str] = set()
         """Tables that nobody may read just now."""
@@ -300,12 +305,7 @@ class World:
             self.fail("doubled", target.name, uid, record)
 
     def sending(self, name: str, records: Sequence[int]) -> None:
-        early = [record for record in records if self.retried.get((name, record), 0) > self.clock]
-        # Documents go again as they are, also with rows that were set back since, and wait as others.
-        if any(name == output for record in early for output, _ in self.plans_with(record)):
-            self.fail("sent again before its time", name, records)
-        if self.on_retry == "stop" and (self.stopped_until.get(name) or 0) > self.clock:
-            self.fail("sent though something comes again", name, records)
+        judge_sending(self, name, records)
 
     def plans_with(self, record: int) -> set[tuple[str, str]]:
         found = self.ask("SELECT output, plan, records FROM event_log_planned")
@@ -477,6 +477,9 @@ class World:
             if self.quiet:
                 idle += 1
                 if not waits(self) and idle > 3:
+                    if self.mute:
+                        self.mute, idle = frozenset(), 0
+                        continue
                     if not self.late_back:
                         break
                     self.late_back, idle = False, 0
