@@ -17,6 +17,8 @@ from eventlog.core.plural import count_words
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from eventlog.convert.settings import Conversion
+
 SHOWN_NOTES: Final = 10
 """Reasons that are shown; the others have few rows each, and the outcomes have them all."""
 
@@ -39,6 +41,35 @@ class BadRows(Struct, frozen=True, kw_only=True):
 
     def sentence(self) -> str:
         return f"{count_words(self.rows, 'row')} ended as E, {self.reason}: {self.note or 'without a note.'}"
+
+
+def foreseen(conversion: Conversion) -> str | None:
+    """Warn of rows nothing can be read back for, by a look at the first rows of the input."""
+    from eventlog.convert.reading import read
+    from eventlog.convert.settings import FilesInput
+    from eventlog.core.rules.images import decode_image
+    from eventlog.core.rules.meaning import MEANING
+
+    source = conversion.input
+    if not isinstance(source, FilesInput) or conversion.read_back is not None:
+        return None
+    batches = (batch for unit in conversion.units for batch in read(unit, source.statuses))
+    # The first one with rows: with --status there may be none in a whole file.
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return None
+    kinds = first.column("event_type").to_pylist()
+    # A row with an image says by itself what its object looks like.
+    asking = sum(
+        kind in MEANING and MEANING[kind].back and (not value or decode_image(value) is None)
+        for kind, value in zip(kinds, first.column("new_value").to_pylist(), strict=True)
+    )
+    if not asking:
+        return None
+    return (
+        f"{asking:,} of the first {count_words(len(kinds), 'row')} must be read back from their tables."
+        " Without --database URL or --snapshot DIR such rows end as E."
+    )
 
 
 def bad_rows(folder: Path) -> tuple[BadRows, ...]:

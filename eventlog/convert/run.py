@@ -143,6 +143,7 @@ def convert(order: Order, config: Config, stored: StoredConversion | None, *, by
         if done is not None:
             say(f"{order.places.shown} holds this conversion already; it is complete and is as it was.", err=True)
             return done
+        warn(conversion, order)
         with marking_of(conversion, place) as marking:
             with watching() as watch:
                 if by_spark:
@@ -220,6 +221,15 @@ def find_done(
         return complete(conversion)
     # Only who marks has a session of Spark by now; else it is asked when Spark begins.
     return None if place is None else complete(conversion, place)
+
+
+def warn(conversion: Conversion, order: Order) -> None:
+    """Warn of rows without read-backs; skip this for an address, for only Spark can look there."""
+    from eventlog.convert.reasons import foreseen
+
+    warning = None if order.places.addresses else foreseen(conversion)
+    if warning is not None:
+        say(f"eventlog: {warning}", err=True)
 
 
 def convert_here(

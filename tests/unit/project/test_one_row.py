@@ -61,6 +61,6 @@ def test_the_conversion_of_one_row_takes_few_functions_and_calls(tmp_path: Path)
         [sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True
     )
     functions_taken, calls = map(int, done.stdout.split())
-    assert functions_taken <= 420, functions_taken
-    # The goal is 600.
-    assert calls <= 685, calls
+    assert functions_taken <= 428, functions_taken
+    # The goal is 600. It reads the row twice, the first time to warn of what nothing can be read back for.
+    assert calls <= 730, calls
