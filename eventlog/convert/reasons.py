@@ -53,8 +53,8 @@ def foreseen(conversion: Conversion) -> str | None:
     source = conversion.input
     if not isinstance(source, FilesInput) or conversion.read_back is not None:
         return None
-    batches = (batch for unit in conversion.units for batch in read(unit, source.statuses))
-    # The first one with rows: with --status there may be none in a whole file.
+    batches = (batch for unit in conversion.units for batch in read(unit))
+    # The first one with rows: a file may have none.
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return None

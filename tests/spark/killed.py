@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 from msgspec import Struct
 
-from eventlog.convert import commit
+from eventlog.convert import commit, pipeline
 from eventlog.convert.commit import Destination
 from eventlog.convert.settings import Conversion, LogInput, MessageFiles, SentMessages, Target
 from eventlog.qlik.messages.settings import MessageSettings
@@ -23,7 +23,6 @@ from eventlog_spark.cluster import Cluster
 from eventlog_spark.convert import SparkEngine
 from eventlog_spark.following import Following, follow
 from eventlog_spark.hadoop import HadoopFolder
-from eventlog_spark.sending import Sending
 from tests.spark.processes import JAVA_OPTIONS
 from tests.support.strategies import CATALOG
 
@@ -55,8 +54,8 @@ MOMENTS: Final = {
 }
 
 SENT_MOMENTS: Final = {
-    "numbers are taken": Moment(Sending, "sent", before=True),
-    "messages are sent": Moment(Sending, "sent"),
+    "nothing is sent": Moment(pipeline, "send", before=True),
+    "messages are sent": Moment(pipeline, "send"),
 }
 """More of them, where messages go to Kafka."""
 
