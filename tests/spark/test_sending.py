@@ -33,6 +33,7 @@ from eventlog_streams_tools.gbase.emulator import reads, shop
 from tests.conformance.event_logs import installed
 from tests.spark.inputs import Row, many_histories, order, rows_of, write_rows, write_snapshot
 from tests.support.converting import outcomes_of
+from tests.support.lakes import LAKES, Mode
 from tests.support.servers_kafka import consumed, settings, stand_in
 from tests.support.strategies import CATALOG, History
 
@@ -234,4 +235,19 @@ def test_an_interrupted_conversion_of_a_log_sends_the_rows_that_it_began_with(
         made.append(sent_rows(tmp_path / f"{name}.db"))
         assert len(outcomes_of(tmp_path / name)) == 20
     assert len(made[0]) == 20
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("kind, mode", [("delta", "append"), ("iceberg", "mirror")])
+def test_tables_of_a_lake(spark: SparkSession, tmp_path: Path, kind: str, mode: Mode) -> None:
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.parquet", rows(120))
+    made = []
+    for name, engine in (("here", partial(local.convert, jobs=1)), ("there", convert)):
+        lake = LAKES[kind](tmp_path / f"{name}-lake", mode)
+        target = SentTables(into=lake.settings)
+        done = engine(order(tmp_path / "in", tmp_path / name, format=target, catalog=CATALOG))
+        assert done.statuses == {"S": 120}
+        made.append((done.changes, lake.rows("usr__ct" if mode == "append" else "usr")))
+    assert made[0][1]
     assert made[0] == made[1]
