@@ -84,7 +84,8 @@ def _refuse_gone(connection: Connection, names: LogNames) -> None:
     if gone:
         message = f"The log {names.table} was installed, and lacks {', '.join(gone)} now."
         raise InstallError(
-            message, hint="Restore it from a backup; or drop the rest of the log and its triggers, and begin anew."
+            message,
+            hint="Restore it from a backup; or drop the rest of the log and its triggers, and install it again.",
         )
 
 

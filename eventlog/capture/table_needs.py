@@ -68,9 +68,12 @@ class TableNeeds:
             # SQLAlchemy leaves the period out of such a key, whose other columns tell no rows apart.
             without = [{*_name.findall(names)} for names in _overlapping.findall(text)]
             if ends and (ends & known or known in without):
-                message = f"The rows of {name} are told apart by a period of time ({', '.join(sorted(ends))}): what"
-                message += " FOR PORTION OF writes would be logged in the wrong order, and rows be lost."
-                raise InstallError(message, hint="Name another key by --key, such as a column with AUTO_INCREMENT.")
+                columns_of_period = ", ".join(sorted(ends))
+                raise InstallError(
+                    f"The key of {name} has a period of time ({columns_of_period}): what FOR PORTION OF writes"
+                    " would be logged in the wrong order, and rows be lost.",
+                    hint="Name another key by --key, such as a column with AUTO_INCREMENT.",
+                )
 
     def _fit_options(self, table: Table, options: TriggerOptions) -> TriggerOptions:
         """Fit the options to these tables; nothing of a foreign owner's may run with our rights.

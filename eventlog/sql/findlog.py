@@ -7,11 +7,12 @@ from typing import Final
 
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, column, inspect, select, table
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
+from eventlog.sql.access import is_denied
 from eventlog.sql.clocks import UTC, clock_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.homes import find_schema
@@ -95,9 +96,23 @@ def has_log(connection: Connection, names: LogNames) -> bool:
 
 
 def present_companions(connection: Connection, names: LogNames) -> list[str]:
-    """Find the existing tables beside the log visible to this login."""
-    inspector = inspect(connection)
-    return [table for table in names.own[1:] if inspector.has_table(table, schema=names.schema)]
+    """Find the tables beside the log that are there, as far as this login may know."""
+    inspector, dialect, schema = inspect(connection), dialect_of(connection), names.schema
+    if schema is not None:
+        # SQLite knows MAIN as main.
+        known = inspector.get_schema_names()
+        schema = next((name for name in known if schema not in known and name.casefold() == schema.casefold()), schema)
+
+    def is_there(table: str) -> bool:
+        try:
+            return inspector.has_table(table, schema=schema)
+        except DBAPIError as error:
+            # MariaDB describes only what somebody may read, and refuses the rest whether it is there or not.
+            if is_denied(dialect, error.orig):
+                return True
+            raise
+
+    return [table for table in names.own[1:] if is_there(table)]
 
 
 def _schema(connection: Connection, names: LogNames) -> Schema:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
+import threading
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -33,7 +35,13 @@ def watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]
     assert exit_code(["track", "usr", *AT]) == 0
     pauses: list[float] = []
 
+    sleep = time.sleep
+
     def pause(seconds: float) -> None:
+        # Other threads of the tests sleep too.
+        if threading.current_thread() is not threading.main_thread():
+            sleep(seconds)
+            return
         pauses.append(seconds)
         if len(pauses) == 3:
             raise KeyboardInterrupt

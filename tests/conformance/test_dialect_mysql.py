@@ -276,7 +276,7 @@ def test_a_key_with_a_period_is_refused_for_its_rows_would_be_lost(mariadb: Engi
         f"CREATE TABLE numbered (n INTEGER AUTO_INCREMENT PRIMARY KEY, {period}, UNIQUE ({key}))",
         "CREATE TABLE versioned (n INTEGER PRIMARY KEY, v INTEGER) WITH SYSTEM VERSIONING",
     )
-    with pytest.raises(InstallError, match=r"The rows of price are told apart by a period of time \(f, s\)"):
+    with pytest.raises(InstallError, match=r"The key of price has a period of time \(f, s\)"):
         track(mariadb, ["price"])
     left: list[str] = []
     track(mariadb, ["*"], leave=left.append)

@@ -86,7 +86,7 @@ def test_the_transaction_topic_counts_what_is_there_however_batches_cut_and_publ
             output=(structs.replace(found, debezium=form),),
         )
         with monkeypatch.context() as crashes:
-            crashes.setattr("eventlog.publisher.writing.settle", dying)
+            crashes.setattr("eventlog.publisher.writing.record_ends", dying)
             for _ in range(6):
                 with suppress(SinkError):
                     publish_all(config)

@@ -113,7 +113,7 @@ def test_a_queue_of_linter_is_told_as_by_the_local_engine(spark: SparkSession, t
 def test_what_is_no_capture_is_told_in_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(STREAM)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="There is no file at "):
+    with pytest.raises(DataError, match="There is no file at "):
         eventlog_spark.captures(spark, str(tmp_path / "empty"), SHOP)
     with pytest.raises(UsageError, match="only numbers of tables"):
         eventlog_spark.captures(spark, str(tmp_path), LinterSettings())

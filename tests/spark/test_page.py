@@ -64,6 +64,7 @@ def test_captures(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.in_turn
 def test_a_stream_is_written(spark: SparkSession, sqlite: Engine, tmp_path: Path) -> None:
     log = installed(sqlite)
+    (tmp_path / "schema.json").write_bytes(catalog_to_json(CATALOG))
     spark.dataSource.register(eventlog_spark.EventLogSource)
     places = {"spark": spark, "eventlog_spark": eventlog_spark, "url": str(sqlite.url)}
     for first in (1, 5):
