@@ -96,7 +96,7 @@ class UnsealedRows:
                 numbers = self._late(view, known, limit + NEAR_ROWS, above=True)
                 portion = self.reader.next(view.connection, _request_rows(numbers, limit, room))
         rows = portion.rows
-        memory.proven.look(final, [event.position[0] for event in rows[:1]])
+        memory.proven.look(final, [] if portion.first is None else [portion.first])
         if not rows:
             return None
         rows = self._with_faults(view, rows)

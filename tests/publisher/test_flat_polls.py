@@ -35,7 +35,7 @@ def asked_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 class Polls:
     """A publisher of a log in PostgreSQL, and what its looks for new rows read."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, limit: int = BATCH) -> None:
         self.engine = engine
         self.scene = Scene(engine, askable=True)
         with engine.begin() as connection:
@@ -46,7 +46,7 @@ class Polls:
         self.receiver = ToldReceiver(askable=True)
         sink: Any = self.receiver
         output = Output(format=OneEach(), sink=sink, name="one")
-        settings = ConsumerSettings(limit=BATCH)
+        settings = ConsumerSettings(limit=limit)
         self.consumer = Consumer(self.scene.journal, output, Decider(Round(options=Options())), settings)
 
     def write(self, rows: int, connection: Connection | None = None) -> None:
@@ -146,6 +146,27 @@ def test_a_number_that_may_still_come_is_looked_for(polls: Polls, report: Connec
     assert polls.receiver.came[-1] == 1
     polls.looks(2)
     assert polls.looks()[-1] <= MOST_BUFFERS
+
+
+def test_a_row_that_is_left_for_the_rest_of_its_change_is_looked_for(
+    postgresql: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number was drawn before others that were published, and nobody who could draw one like it writes any more."""
+    monkeypatch.setattr(proven, "WORTH_ROWS", 0)
+    polls = Polls(postgresql, limit=3)
+    columns = {1: "fname", 4: "lname", 7: "title"}  # of one change of idu=0, between rows of others
+    with postgresql.begin() as connection:
+        for number in range(1, 10):
+            connection.execute(
+                text(
+                    "INSERT INTO event_log (status, event_type, event_time, perpetrator, table_name, table_key,"
+                    " column_name, new_value) VALUES ('N', 2, now()::timestamp(0), 'ann', 'usr', :key, :column, 'v')"
+                ),
+                {"key": f"idu={0 if number in columns else number}", "column": columns.get(number, "fname")},
+            )
+    polls.publish()
+    assert sorted(polls.receiver.came) == [*range(1, 10)]
+    assert [number for number in polls.receiver.came if number in columns] == [*columns]
 
 
 def test_who_only_reads_and_a_new_writer_hold_nothing_up(polls: Polls, report: Connection) -> None:

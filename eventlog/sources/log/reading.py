@@ -84,11 +84,15 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class Portion(Struct, frozen=True, kw_only=True):
-    """Rows that are read together, and what their values have at most, in bytes; `more` wait behind."""
+    """Rows that are read together, and what their values have at most, in bytes; `more` wait behind.
+
+    `first` is the number of the first row that was seen: it may be left, for its change goes on behind the others.
+    """
 
     rows: Sequence[Event]
     weight: int
     more: bool
+    first: int | None
 
 
 class WaitingRows:
@@ -206,7 +210,7 @@ class WaitingRows:
         if are_large and any_large(whole):
             whole = self._with_values(connection, whole, plain, faults)
         events = events_in_utc(whole, self._log, faults, who=self._settings.who)
-        return Portion(rows=events, weight=weight, more=more)
+        return Portion(rows=events, weight=weight, more=more, first=int(rows[0][0]) if rows else None)
 
     def _fit(self, rows: Rows, room: int, faults: dict[int, str]) -> tuple[int, int]:
         """Return how many rows fit, and what they weigh."""

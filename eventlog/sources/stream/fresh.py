@@ -67,7 +67,7 @@ class FreshRows:
         # Or has taken one of these away.
         run = {"first": first, "last": events[-1].position[0]}
         [(waiting,)] = self._log.rows(connection, self._log.query("count_between"), run)
-        return Portion(rows=events, weight=weight, more=False) if waiting == len(events) else None
+        return Portion(rows=events, weight=weight, more=False, first=first) if waiting == len(events) else None
 
     def _end(self, start: int, limit: int) -> int:
         events = self._events
