@@ -388,9 +388,8 @@ TABLES = {
         "nohost.invalid:9187",
         files={"eventlog.toml": SOURCE + '[web]\ntoken = "0123456789abcdef"\n'},
     ),
-    "one of several options": call(
-        64, "No such option '--host'. Did you mean one of '--http', '--port'?", "web", "--host", "x"
-    ),
+    # In whose words depends on click's version.
+    "one of several options": call(64, "--http", "web", "--host", "x"),
     "an address that this machine does not have": call(
         78, "This machine does not have that address", "receive", "--host", "192.0.2.1"
     ),
