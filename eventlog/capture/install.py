@@ -26,7 +26,7 @@ from eventlog.core.plural import count_words
 from eventlog.sql.access import answers, verbatim
 from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
-from eventlog.sql.findlog import has_log, log_columns, place_log, present_companions, with_schema
+from eventlog.sql.findlog import has_log, log_columns, place_log, present_companions, refuse_lost, with_schema
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.tracked.classes import read_capture
 from eventlog.tracked.registry import MADE, read_setup
@@ -74,19 +74,8 @@ def install(
             # Tried before anything is made: a log whose columns are not known gets no companions.
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
         _Migrations(names=names, order=tuple(order), storage=storage).run(connection, "upgrade", NEWEST_MIGRATION)
-        _refuse_gone(connection, names)
+        refuse_lost(connection, names)
     return is_new
-
-
-def _refuse_gone(connection: Connection, names: LogNames) -> None:
-    """Refuse a log that lost a table after it was made; an empty one in its place would forget what was published."""
-    gone = sorted({*names.beside} - {*present_companions(connection, names)})
-    if gone:
-        message = f"The log {names.table} was installed, and lacks {', '.join(gone)} now."
-        raise InstallError(
-            message,
-            hint="Restore it from a backup; or drop the rest of the log and its triggers, and install it again.",
-        )
 
 
 def _refuse_homeless(connection: Connection, names: LogNames) -> None:

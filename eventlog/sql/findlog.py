@@ -115,6 +115,17 @@ def present_companions(connection: Connection, names: LogNames) -> list[str]:
     return [table for table in names.own[1:] if is_there(table)]
 
 
+def refuse_lost(connection: Connection, names: LogNames) -> None:
+    """Refuse a log that lost a table after it was made; an empty one in its place would forget what was published."""
+    gone = sorted({*names.beside} - {*present_companions(connection, names)})
+    if gone:
+        message = f"The log {names.table} was installed, and lacks {', '.join(gone)} now."
+        raise InstallError(
+            message,
+            hint="Restore it from a backup; or drop the rest of the log and its triggers, and install it again.",
+        )
+
+
 def _schema(connection: Connection, names: LogNames) -> Schema:
     """Open the schema of the log; raise InstallError when the database has no such schema."""
     if names.schema is not None:

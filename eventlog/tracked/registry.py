@@ -20,6 +20,7 @@ from eventlog.core.errors import InstallError
 from eventlog.core.table_names import write_name
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of, log_holes
+from eventlog.sql.findlog import refuse_lost
 from eventlog.sql.names import LogNames
 from eventlog.tracked.options import TriggerOptions
 
@@ -77,9 +78,10 @@ def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedC
             queries = ("registry_read", "registry_triggers", "registry_columns")
             rows, entered, columns = (answers(connection, query, **holes) for query in queries)
     except SQLAlchemyError:
-        if has_registry(connection, names):
-            raise
-        return {}
+        if not has_registry(connection, names):
+            return {}
+        refuse_lost(connection, names)
+        raise
     triggers: dict[int, dict[str, EnteredTrigger]] = {}
     for number, name, table, function, digest in entered:
         trigger = EnteredTrigger(name=str(name), table=str(table), function=function, digest=str(digest or ""))

@@ -255,3 +255,10 @@ def test_a_log_that_lost_a_table_is_not_said_to_be_installed(engine: Engine, tab
     run(engine, f"DROP TABLE {table}")
     with pytest.raises(InstallError, match=f"was installed, and lacks {table} now"):
         install(engine)
+
+
+def test_who_uninstalls_a_log_that_lost_its_triggers_is_told_so(engine: Engine) -> None:
+    install(engine)
+    run(engine, "DROP TABLE event_log_trigger")
+    with pytest.raises(InstallError, match="was installed, and lacks event_log_trigger now"):
+        uninstall(engine, purge=True)
