@@ -13,7 +13,7 @@ from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config
 from eventlog.core.outputs import OutputKeys
 from eventlog.core.registry import steps_plugin
-from eventlog.core.schema import Table
+from eventlog.core.schema import Catalog, Table
 from eventlog.policies.bound import Policy
 from eventlog.sql.findlog import with_schema
 from eventlog.tracked.classes import list_tracked_tables
@@ -36,10 +36,11 @@ def mapping_points(engine: Engine, config: Config) -> Iterator[Point]:
             for table, found in list_tracked_tables(connection, with_schema(connection, names))
         }
     for output in outputs:
-        shapes = Policy(steps_plugin().of_output(output, config.policy), catalog).shapes
+        policy = Policy(steps_plugin().of_output(output, config.policy), catalog)
         # A table as it is captured, and as it is behind the policies.
-        tables = [(shape.source, shape.table) for shape in shapes if not shape.left_out]
-        found = [*_of_output(output, tables or [(table, table) for table in catalog], tracked)]
+        tables = [(shape.source, shape.table) for shape in policy.shapes if not shape.left_out]
+        behind = catalog if policy.catalog is None else policy.catalog
+        found = [*_of_output(output, tables or [(table, table) for table in catalog], behind, tracked)]
         yield from found
         if not found:
             yield ok("mapping", f"all is there that {_place(output)} names")
@@ -52,6 +53,7 @@ def _place(output: OutputKeys) -> str:
 def _of_output(
     output: OutputKeys,
     tables: Sequence[tuple[Table, Table]],
+    behind: Catalog,
     tracked: Mapping[tuple[str | None, str], TriggerOptions],
 ) -> Iterator[Point]:
     known = {name.casefold(): pair for pair in tables for name in (pair[1].name, pair[1].whole)}
@@ -66,7 +68,10 @@ def _of_output(
         if options is None:
             yield _untracked(where, source, columns)
         else:
-            yield from _of_columns(where, source, table, columns, options, is_together=output.takes_all_values)
+            found = [*_of_columns(where, source, table, columns, options, is_together=output.takes_all_values)]
+            yield from found
+            if not found and (fault := output.find_mapping_fault(table, behind)):
+                yield warning("mapping", f"{where}: {fault}", "Mend the mapping: all rows of this table end E.")
 
 
 def _untracked(where: str, source: Table, columns: Sequence[str]) -> Point:

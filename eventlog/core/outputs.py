@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.limits import ColumnLimits
 from eventlog.core.secrets import SecretSettings, visible
+
+if TYPE_CHECKING:
+    from eventlog.core.schema import Catalog, Table
 
 NAME_RULE: Final = "1 to 100 letters, digits, blanks and . _ - and begins and ends with a letter or a digit"
 """What the name of an output, or of a policy, is made of."""
@@ -55,6 +58,10 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
     def takes_all_values(self) -> bool:
         """Return True if the receiver takes several values of an attribute only all together."""
         return False
+
+    def find_mapping_fault(self, table: Table, catalog: Catalog) -> str | None:
+        """Find why no row of a table that is mapped could be written; None if nothing is in the way."""
+        return None
 
     @property
     def sink(self) -> str:

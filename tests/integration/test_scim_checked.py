@@ -66,6 +66,37 @@ def test_a_check_finds_what_a_mapping_names_and_is_not_there(engine: Engine) -> 
         assert not [one for one in problems(engine, server.url, **renamed) if one.startswith("mapping")]
 
 
+def test_a_check_finds_a_reference_to_a_key_of_several_columns(engine: Engine) -> None:
+    """Nothing names an object by two columns, so each row would end E."""
+    with judge() as server:
+        given(engine)
+        run(
+            engine,
+            "CREATE TABLE desk (room INTEGER NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (room, place))",
+            "CREATE TABLE badge (idb INTEGER PRIMARY KEY, nick TEXT, desk INTEGER, FOREIGN KEY (desk) REFERENCES desk (room))",
+        )
+        track(engine, ["badge"], TriggerOptions())
+        columns = {"nick": "userName", "desk": {"path": "nickName", "references": "desk"}}
+        mapping = {"tables": {"badge": {"columns": columns}, "desk": {"columns": {"place": "userName"}}}}
+        found = problems(engine, server.url, scim=mapping)
+        assert [
+            one
+            for one in found
+            if "output.scim.tables.badge: desk references desk, whose key has several columns" in one
+        ]
+
+
+def test_a_check_finds_an_id_of_entra_that_is_not_the_key(engine: Engine) -> None:
+    with entra() as service:
+        scim_site(engine)
+        mapping = {"mode": "entra", "tables": {"usr": {"delete": "disable", "columns": {"login": "externalId"}}}}
+        config = entra_config(engine, service, scim=mapping)
+        found = check(lambda: config, lambda: dt.datetime.now(dt.UTC).replace(tzinfo=None))
+        [point] = [point for point in found if point.name == "mapping"]
+        assert point.level is not PointLevel.OK
+        assert "login goes to externalId and is not in the key of usr" in point.said
+
+
 def test_a_check_shows_the_token_where_it_matters(engine: Engine) -> None:
     """What a server can do it tells to anybody."""
     with judge() as server:

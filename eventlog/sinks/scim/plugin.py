@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from eventlog.core.errors import ConfigError
+from eventlog.core.errors import ConfigError, ExpressionError
 from eventlog.core.plugins import Finding, FormatOrder, FormatPlugin, SinkOrder, SinkPlugin
 from eventlog.core.seams import Format, Sink
 from eventlog.core.secrets import bare_address
@@ -15,6 +15,7 @@ from eventlog.sinks.http.oauth import OauthSettings
 from eventlog.sinks.scim.settings import ScimSettings
 
 if TYPE_CHECKING:
+    from eventlog.core.schema import Catalog, Table
     from eventlog.sinks.scim.client import ScimClient
     from eventlog.sinks.scim.provisioning import ProvisioningLog
 
@@ -46,6 +47,17 @@ class ScimOutput(
         """List the tables mapped to SCIM, each with its columns."""
         tables = {} if self.scim is None else self.scim.tables
         return tuple((name, tuple(table.columns)) for name, table in tables.items())
+
+    def find_mapping_fault(self, table: Table, catalog: Catalog) -> str | None:
+        """Find what SCIM cannot say of a table, such as a reference to a key of several columns."""
+        from eventlog.sinks.scim.write import ScimFormat
+
+        assert self.scim is not None  # else nothing is mapped
+        try:
+            ScimFormat(self.scim).make_table(table, catalog)
+        except ExpressionError as error:
+            return str(error)
+        return None
 
     def __post_init__(self) -> None:
         """Refuse an address with a query, behind which no path can stand."""

@@ -106,12 +106,18 @@ class ScimFormat:
         return self._settings.on_value
 
     def _table(self, row: RowId, catalog: Catalog | None) -> ScimTable | None:
-        name = find_mapping(self._settings, row.schema, row.table)
-        if name is None:
+        if find_mapping(self._settings, row.schema, row.table) is None:
             return None
         table = None if catalog is None else catalog.class_named(row.schema, row.table)
         if table is None or catalog is None:
             raise ExpressionError(f"the columns of {row.table} are not known; SCIM needs a schema that describes it")
+        return self.make_table(table, catalog)
+
+    def make_table(self, table: Table, catalog: Catalog) -> ScimTable | None:
+        """Make the writer of a table's changes; None for one that is not mapped."""
+        name = find_mapping(self._settings, table.schema, table.name)
+        if name is None:
+            return None
         make = EntraTable if self._settings.mode == "entra" else ScimTable
         return make(name, self._settings.tables[name], table, catalog, self._settings)
 
