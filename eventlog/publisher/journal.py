@@ -179,7 +179,7 @@ class Journal(JournalReader):
             position = max([row.position, *taken.batches])
             if sealed is not None:
                 position = journal.seal(name, sealed)
-                memory.proven.seal(sealed.records)
+                memory.note_sealed(sealed.records)
             if taken.unparked:
                 journal.unpark(taken.unparked)
             if plan.planned:
@@ -225,7 +225,7 @@ class Journal(JournalReader):
                 return False
             memory.outputs[name] = row
             memory.planned[name] = plan.planned[0].records
-            memory.proven.seal(plan.taken.records)
+            memory.note_sealed(plan.taken.records)
         return True
 
     def done(self, name: str, done: Done) -> FinishedRows:

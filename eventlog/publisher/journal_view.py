@@ -120,7 +120,7 @@ class View(Struct, frozen=True):
         most = ALL if unanswered.stops else limit + len(unanswered.first_rows)
         values = {"output": name, "now": now, "limit": most}
         leaders = [(str(leader), int(record)) for leader, record in self.ask("parked_due", **values)]
-        return [(leader, record) for leader, record in leaders if not unanswered.holds_up(leader)][:limit]
+        return [(leader, record) for leader, record in leaders if not unanswered.holds_up(leader, record)][:limit]
 
     def list_parked_of(self, name: str, objects: Iterable[str], limit: int = ALL) -> list[Parked]:
         """List the waiting rows of some objects, in their order."""

@@ -108,6 +108,11 @@ class Memory(Struct, kw_only=True):
             return None
         return replace(looked, is_new=monotonic() - self.looked_at <= LOOK_SECONDS)
 
+    def note_sealed(self, records: RowRanges) -> None:
+        """Note rows that have a plan or a batch now: a look may have read them before."""
+        self.looked = None
+        self.proven.seal(records)
+
     def output(self, name: str) -> JournalRow:
         """Return the place of an output."""
         if name not in self.outputs:

@@ -114,10 +114,12 @@ class Unanswered(Struct, frozen=True, dict=True):
                 first[name] = min(record, first.get(name, record))
         return first
 
-    def holds_up(self, name: str) -> bool:
-        """Return True if all rows of an object wait for one of them."""
-        if not self.documents or name == EVERY_ROW or name in self.again or EVERY_ROW in self.again:
+    def holds_up(self, name: str, record: int) -> bool:
+        """Return True if the row that frees an object waits for one of them, and all behind it."""
+        if not self.documents or name == EVERY_ROW:
             return False
+        if name in self.again or EVERY_ROW in self.again:
+            return record > self.first_rows.get(name, LAST_NUMBER)
         return self.stops or name in self.first_rows
 
     def blocks(self, record: int, name: str, attempts: int) -> bool:

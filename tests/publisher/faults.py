@@ -236,7 +236,9 @@ FAULTS = [
         "if False:",
     ),
     JournalFault("next passes what is parked", TAKE, "        waiting=waiting - {EVERY_ROW},\n", ""),
-    JournalFault("what a document holds up takes room", VIEW, "if not unanswered.holds_up(leader)]", "if True]"),
+    JournalFault(
+        "what a document holds up takes room", VIEW, "if not unanswered.holds_up(leader, record)]", "if True]"
+    ),
     JournalFault("next passes documents that wait", TAKE, "if not self.documents:\n", "if True:\n"),
     JournalFault(
         "waiting does not pass on",

@@ -244,6 +244,23 @@ def test_no_plan_is_made_ahead_by_tables_as_they_were(
     assert len(told(tmp_path)) == 5
 
 
+def test_what_a_look_has_read_is_not_published_again(
+    table: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads rows that wait, and these are the next plan, which was made ahead."""
+    monkeypatch.setattr("eventlog.publisher.consumer.AHEAD_ROWS", 1)
+    for number in range(1, 9):
+        table.write(number, key=f"idu={number}", new_value=f"value-{number}")
+    process = Process(Log(table.engine, table.names), tmp_path)
+    assert process.consumer.turn(process.tenure).documents == 5
+    with process.journal.log.transaction(lone=True) as connection:
+        assert process.journal.anything(connection)
+    # Files would hide it: each has the name of its row.
+    assert [process.consumer.turn(process.tenure).documents for _ in range(3)] == [3, 0, 0]
+    process.die()
+    assert set(table.statuses().values()) == {"S"}
+
+
 def test_who_takes_the_lock_again_knows_what_others_did_meanwhile(table: LogTable, tmp_path: Path) -> None:
     log = Log(table.engine, table.names)
     table.write(1, key="idu=1", new_value="value-1")

@@ -204,6 +204,25 @@ def test_many_rows_behind_an_unread_document_hold_up_no_other_object(table: LogT
     process.die(table)
 
 
+def test_a_row_that_comes_again_behind_an_unread_document_holds_up_no_other_object(table: LogTable) -> None:
+    """It frees its object for rows before that document alone, and here there are none."""
+    receiver = Receiver()
+    receiver.unread[1] = 1
+    process = Process(table, receiver, "object", seconds=600.0, limit=3)
+    write(table, 1, 1)
+    process.turn()
+    for number in range(2, 31):
+        table.write(number, key="idu=0")
+    for _ in range(12):
+        process.turn()
+    table.run("UPDATE event_log_parked SET reason = 'retry', attempts = 1 WHERE record_id = 2")
+    table.write(31, key="idu=other")
+    for _ in range(3):
+        process.turn()
+    assert receiver.came == [31]
+    process.die(table)
+
+
 def test_a_row_that_comes_again_goes_though_many_wait_for_a_document(table: LogTable) -> None:
     write(table, 12, 1)
     table.write(13, key="idu=other")
