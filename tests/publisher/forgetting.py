@@ -30,7 +30,7 @@ class Disk:
         """Note the begin of a publisher's transaction; copy the tables first if it may be forgotten."""
         self._soon = soon and not self._world.inside
         if self._forgets and self._soon and not self._kept:
-            self._kept = read_tables(self._world.engine)
+            self._kept = copy_tables(self._world)
 
     def settle(self) -> None:
         """Put all commits on the disk."""
@@ -47,6 +47,14 @@ class Disk:
             world.trace.append((world.now, "the database forgets"))
             kept, self._kept = self._kept, {}
             write_tables(world, kept)
+
+
+def copy_tables(world: World) -> Tables:
+    """Read the tables while nobody writes: what came between two of them would be in one alone."""
+    was, world.inside = world.inside, True
+    tables = read_tables(world.engine)
+    world.inside = was
+    return tables
 
 
 def read_tables(engine: Engine) -> Tables:

@@ -56,6 +56,7 @@ def _operate(world: World, inside: bool, what: str, among: Collection[int] | Non
             row.was_held = True
         carried = set[tuple[str, str]]().union(*[row.carried for row in rows])
         world.held.setdefault(record, plans | world.plans_carrying(record) | carried)
+        world.held_late.discard(record)
         return
     if what in ("back", "undo"):
         _set_back(world, record, letter)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from eventlog.care.outputs import resume
 from eventlog.config.settings import PublisherConfig
 from eventlog.publisher.restored import LACKS
-from tests.publisher.forgetting import read_tables, write_tables
+from tests.publisher.forgetting import copy_tables, write_tables
 from tests.publisher.sharing import uid_in
 from tests.publisher.targets import ASKABLE
 
@@ -99,6 +99,9 @@ class Standbys:
         world.counts["a target failed over"] += 1
         world.trace.append((world.now, "fails over", name, [one.uid for one in target.came[len(kept.came) :]]))
         keep(kept, target)
+        # The publisher forgets holds of rows that wait no longer.
+        waiting = {record for (record,) in world.ask("SELECT record_id FROM event_log WHERE status = 'N'")}
+        world.held_late |= {*world.held} - waiting
         target.is_cut_off = self._chance.random() < 0.5
 
     def _promote(self, log: Log) -> None:
@@ -170,7 +173,7 @@ class Log:
 
     def __init__(self, world: World, commit: int) -> None:
         self.commit, self.next_number = commit, world.next
-        self._tables = read_tables(world.engine)
+        self._tables = copy_tables(world)
 
     def restore(self, world: World) -> None:
         write_tables(world, self._tables)
