@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from tests.hardening.crash import configure, finish, prepare, publisher, waiting, writers
+from tests.hardening.crash import configure, finish, prepare, publisher, writers
+from tests.hardening.ledger.runs import waiting
 from tests.hardening.proxy import Proxy
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import tables
@@ -35,10 +36,9 @@ def test_connections_that_go_bad_lose_and_double_nothing(postgresql: Engine, tmp
             # Whoever loses the database while it begins ends with a sentence; here it is to be at work.
             until(lambda: finished(postgresql) > 5, "the publisher works through the proxy")
             endure(proxy, trouble, scaled(2))
-        assert one.is_alive()
+        assert one.alive, one.said
         until(lambda: not waiting(postgresql), "everything is published")
         one.kill()
-        one.join()
     assert aim.check(postgresql) == tables(postgresql)
 
 
@@ -56,9 +56,8 @@ def test_a_server_that_is_stopped_at_once_loses_and_doubles_nothing() -> None:
                     until(lambda: finished(engine) > 20 * number - 15, "rows are published")  # noqa: B023  # used at once
                     crash()
                     until(lambda: finished(engine) > 20 * number, "it goes on")  # noqa: B023  # used at once
-            assert one.is_alive()
+            assert one.alive, one.said
             one.kill()
-            one.join()
             finish(engine, config)
             assert aim.check(engine) == tables(engine)
     finally:
