@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -62,24 +60,20 @@ def published_through(proxy: Proxy, aim: Receiver | ChangeTables, trouble: str, 
 def test_a_server_of_change_tables_that_is_stopped_at_once_has_everything_once(
     postgresql: Engine, tmp_path: Path
 ) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-hard-"))
-    try:
-        with own_server(folder) as (engine, crash):
-            aim = ChangeTables(engine, tmp_path)
-            prepare(postgresql, aim.style)
-            config = configure(postgresql, tmp_path, aim)
-            one = publisher(config)
-            with writers(postgresql, 5):
-                for _ in range(scaled(2)):
-                    before = finished(postgresql)
-                    until(lambda: finished(postgresql) > before + 10, "changes arrive")  # noqa: B023  # used at once
-                    crash()
-            assert one.alive, one.said
-            one.kill()
-            finish(postgresql, config)
-            assert aim.check(postgresql) == tables(postgresql)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with own_server() as (engine, crash):
+        aim = ChangeTables(engine, tmp_path)
+        prepare(postgresql, aim.style)
+        config = configure(postgresql, tmp_path, aim)
+        one = publisher(config)
+        with writers(postgresql, 5):
+            for _ in range(scaled(2)):
+                before = finished(postgresql)
+                until(lambda: finished(postgresql) > before + 10, "changes arrive")  # noqa: B023  # used at once
+                crash()
+        assert one.alive, one.said
+        one.kill()
+        finish(postgresql, config)
+        assert aim.check(postgresql) == tables(postgresql)
 
 
 @pytest.mark.in_turn
