@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,27 +20,19 @@ from tests.support.forking import Forked
 __all__ = ["dice"]
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that the owner of the server may enter."""
-    made = Path(tempfile.mkdtemp(prefix="eventlog-hard-"))
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
-
-
 @pytest.mark.in_turn
 @pytest.mark.parametrize("kept", ["file", "database"])
 def test_a_server_that_is_stopped_at_once_loses_and_doubles_nothing(
-    kept: str, folder: Path, dice: random.Random, request: pytest.FixtureRequest
+    kept: str, tmp_path: Path, dice: random.Random, request: pytest.FixtureRequest
 ) -> None:
-    lake = sa.create_engine(f"sqlite:///{folder / 'lake.db'}")
+    lake = sa.create_engine(f"sqlite:///{tmp_path / 'lake.db'}")
     crashes = 20 if request.config.getoption("--long") else 2
-    with own_server(folder) as (source, crash):
+    with own_server() as (source, crash):
         table = made_source(source, "number")
-        file = folder / "eventlog.toml"
+        file = tmp_path / "eventlog.toml"
         config = CONFIG if kept == "file" else CONFIG.replace(FILES, f'state = "{url_of(source)}"\n')
-        file.write_text(config.format(source=url_of(source), lake=url_of(lake), folder=folder))
-        said = folder / "journal"
+        file.write_text(config.format(source=url_of(source), lake=url_of(lake), folder=tmp_path))
+        said = tmp_path / "journal"
         with said.open("wb") as journal:
             publisher = Forked("run", "--config", str(file), environment=os.environ, err=journal)
         try:

@@ -20,7 +20,8 @@ from eventlog.sql.names import LogNames
 from eventlog.tracked.options import Style, TriggerOptions
 from tests.acceptance.command import ok
 from tests.hardening.contending import DEADLOCK, Received
-from tests.hardening.crash import prepare, waiting
+from tests.hardening.crash import prepare
+from tests.hardening.ledger.runs import waiting
 from tests.hardening.replaying import account_for_log, replay_xds, tables
 from tests.integration.publishing import config_of, in_thread, until, url_of
 from tests.support.forking import Forked

@@ -24,7 +24,8 @@ from tests.hardening.contending import (
     skewed,
     together,
 )
-from tests.hardening.crash import prepare, waiting
+from tests.hardening.crash import prepare
+from tests.hardening.ledger.runs import waiting
 from tests.hardening.quantity import scaled
 from tests.integration.publishing import config_of, in_thread, until
 

@@ -4,11 +4,9 @@ change is there once.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +14,9 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.sinks.lake.settings import IcebergSettings
-from tests.hardening.crash import PATIENCE, configure, finish, prepare, processes, publish, writers
-from tests.hardening.faults import Fault, arm
+from tests.hardening.crash import configure, finish, prepare, publisher, writers
+from tests.hardening.faults import Fault
+from tests.hardening.ledger.publishers import PATIENCE, Command
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import (
     KEYS,
@@ -56,7 +55,7 @@ class LakeTarget:
     changes = 3
 
     def __init__(self, kind: str, folder: Path, mode: Mode, server: StoreServer | None = None) -> None:
-        self.sink, self.mode = kind, mode
+        self.kind, self.mode = kind, mode
         shows = "eventlog.sinks.plan_folder:PlanFolder.show"
         if server is None:
             self.lake: Lake = LAKES[kind](folder / "lake", mode)
@@ -68,8 +67,8 @@ class LakeTarget:
         sides: tuple[Literal["before", "after"], ...] = ("before", "after")
         self.steps = STEPS[kind] | {f"{side} showing": Fault(place=shows, side=side) for side in sides}
 
-    def output(self) -> str:
-        said = f'sink = "{self.sink}"\npath = "{self.lake.settings.path}"\nmode = "{self.mode}"\n'
+    def config(self) -> str:
+        said = f'sink = "{self.kind}"\npath = "{self.lake.settings.path}"\nmode = "{self.mode}"\n'
         settings = self.lake.settings
         if isinstance(settings, IcebergSettings):
             said += f'catalog = {{ type = "sql", uri = "{settings.catalog["uri"]}" }}\n'
@@ -98,12 +97,10 @@ class LakeTarget:
         return filled(store)
 
 
-def dying(config: str, step: Fault | None, times: int) -> None:
+def dying(config: Path, step: Fault | None = None, times: int = 1) -> Command:
     """A publisher that dies at this step, or whenever it is killed."""
-    os.environ.update(ENVIRONMENT)
-    if step is not None:
-        arm(step, times)
-    publish(config)
+    program = "" if step is None else f"from tests.hardening.faults import Fault, arm\narm({step!r}, {times})"
+    return publisher(config, program=program, **ENVIRONMENT)
 
 
 @pytest.mark.in_turn
@@ -142,28 +139,21 @@ def assert_each_change_once(
     sqlite: Engine, tmp_path: Path, aim: LakeTarget, limit: int = 20, pause: float = 0.15
 ) -> None:
     """Publishers into a lake die; in the end it is equal to its source."""
-    kind = aim.sink
+    kind = aim.kind
     dice = random.Random(f"{kind} {aim.mode}")
     prepare(sqlite, aim.style)
-    config = configure(sqlite, tmp_path, aim)
     # Enough batches for deaths, and no more: a commit in a bucket takes many requests.
-    config.write_text(config.read_text().replace("query_limit = 20", f"query_limit = {limit}"))
+    config = configure(sqlite, tmp_path, aim, query_limit=limit)
     places = [AT_RANDOM, *aim.steps]
     with writers(sqlite, len(kind), pause=pause):
         for number in range(scaled(8)):
             many_at_once(sqlite, dice)
             place = places[number % len(places)]
-            told = (str(config), aim.steps.get(place), dice.randint(1, 3))
-            one = processes().Process(target=dying, args=told, daemon=True)
-            one.start()
+            one = dying(config, aim.steps.get(place), dice.randint(1, 3))
             # Writers go on, so it comes to its step, however slow the machine is.
-            one.join(dice.uniform(0.2, LIFE_SECONDS) if place == AT_RANDOM else PATIENCE)
-            died = one.exitcode == -signal.SIGKILL
-            with suppress(ProcessLookupError):
-                os.kill(one.pid or 0, signal.SIGKILL)
-            one.join(60)
-            assert died or place == AT_RANDOM, f"it did not die {place}"
-    last = processes().Process(target=dying, args=(str(config), None, 1), daemon=True)
-    last.start()
-    finish(sqlite, config, last)
+            one.end(dice.uniform(0.2, LIFE_SECONDS) if place == AT_RANDOM else PATIENCE)
+            died = one.process.returncode == -signal.SIGKILL
+            one.kill()
+            assert died or place == AT_RANDOM, f"it did not die {place}: {one.said}"
+    finish(sqlite, config, dying(config))
     assert aim.check(sqlite) == tables(sqlite)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
-from tests.hardening.crash import configure, finish, prepare, publisher, waiting, writers
+from tests.hardening.crash import configure, finish, prepare, publisher, writers
+from tests.hardening.ledger.runs import waiting
 from tests.hardening.proxy import Proxy
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import tables
@@ -35,34 +34,28 @@ def test_connections_that_go_bad_lose_and_double_nothing(postgresql: Engine, tmp
             # Whoever loses the database while it begins ends with a sentence; here it is to be at work.
             until(lambda: finished(postgresql) > 5, "the publisher works through the proxy")
             endure(proxy, trouble, scaled(2))
-        assert one.is_alive()
+        assert one.alive, one.said
         until(lambda: not waiting(postgresql), "everything is published")
         one.kill()
-        one.join()
     assert aim.check(postgresql) == tables(postgresql)
 
 
 @pytest.mark.in_turn
-def test_a_server_that_is_stopped_at_once_loses_and_doubles_nothing() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-hard-"))
-    try:
-        with own_server(folder) as (engine, crash):
-            aim = Files(folder, "row-back")
-            prepare(engine, aim.style)
-            config = configure(engine, folder, aim)
-            one = publisher(config)
-            with writers(engine, 5):
-                for number in range(1, scaled(1) + 1):
-                    until(lambda: finished(engine) > 20 * number - 15, "rows are published")  # noqa: B023  # used at once
-                    crash()
-                    until(lambda: finished(engine) > 20 * number, "it goes on")  # noqa: B023  # used at once
-            assert one.is_alive()
-            one.kill()
-            one.join()
-            finish(engine, config)
-            assert aim.check(engine) == tables(engine)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def test_a_server_that_is_stopped_at_once_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    with own_server() as (engine, crash):
+        aim = Files(tmp_path, "row-back")
+        prepare(engine, aim.style)
+        config = configure(engine, tmp_path, aim)
+        one = publisher(config)
+        with writers(engine, 5):
+            for number in range(1, scaled(1) + 1):
+                until(lambda: finished(engine) > 20 * number - 15, "rows are published")  # noqa: B023  # used at once
+                crash()
+                until(lambda: finished(engine) > 20 * number, "it goes on")  # noqa: B023  # used at once
+        assert one.alive, one.said
+        one.kill()
+        finish(engine, config)
+        assert aim.check(engine) == tables(engine)
 
 
 def test_the_checker_notices_what_is_missing_twice_or_out_of_order(sqlite: Engine, tmp_path: Path) -> None:

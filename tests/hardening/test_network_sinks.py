@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
-from tests.hardening.crash import configure, finish, prepare, publisher, waiting, writers
+from tests.hardening.crash import configure, finish, prepare, publisher, writers
 from tests.hardening.ledger import stream
+from tests.hardening.ledger.runs import waiting
 from tests.hardening.proxy import Proxy
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import Store, tables
@@ -25,8 +24,9 @@ from tests.support.servers_kafka import Broker
 def test_a_receiver_behind_a_bad_network_gets_everything_in_order(
     postgresql: Engine, tmp_path: Path, trouble: str
 ) -> None:
-    with stream.receiving(stream.Receiver(1, "silent away")) as found, Proxy("127.0.0.1", found.port) as proxy:
-        told = published_through(proxy, Receiver(found), trouble, postgresql, tmp_path)
+    with stream.receiving(Receiver(1, "silent away")) as aim, Proxy("127.0.0.1", aim.port) as proxy:
+        aim.port = proxy.port
+        told = published_through(proxy, aim, trouble, postgresql, tmp_path)
     assert told == tables(postgresql)
 
 
@@ -37,22 +37,22 @@ def test_change_tables_behind_a_bad_network_get_everything_once(
 ) -> None:
     url = postgresql.url
     with Proxy(url.host or "", url.port or 0) as proxy:
-        told = published_through(proxy, ChangeTables(postgresql, tmp_path), trouble, postgresql, tmp_path)
+        aim = ChangeTables(postgresql, tmp_path)
+        aim.url = url.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False)
+        told = published_through(proxy, aim, trouble, postgresql, tmp_path)
     assert told == tables(postgresql)
 
 
 def published_through(proxy: Proxy, aim: Receiver | ChangeTables, trouble: str, source: Engine, folder: Path) -> Store:
     """What came through a proxy that makes trouble, once nothing waits any more."""
-    aim.through(proxy.port)
     prepare(source, aim.style)
     one = publisher(configure(source, folder, aim))
     with writers(source, 3):
         until(lambda: proxy.carried > 10_000, "the publisher works through the proxy")
         endure(proxy, trouble, scaled(1))
-    assert one.is_alive()
+    assert one.alive, one.said
     until(lambda: not waiting(source), "everything is published")
     one.kill()
-    one.join()
     return aim.check(source)
 
 
@@ -60,30 +60,25 @@ def published_through(proxy: Proxy, aim: Receiver | ChangeTables, trouble: str, 
 def test_a_server_of_change_tables_that_is_stopped_at_once_has_everything_once(
     postgresql: Engine, tmp_path: Path
 ) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-hard-"))
-    try:
-        with own_server(folder) as (engine, crash):
-            aim = ChangeTables(engine, tmp_path)
-            prepare(postgresql, aim.style)
-            config = configure(postgresql, tmp_path, aim)
-            one = publisher(config)
-            with writers(postgresql, 5):
-                for _ in range(scaled(2)):
-                    before = finished(postgresql)
-                    until(lambda: finished(postgresql) > before + 10, "changes arrive")  # noqa: B023  # used at once
-                    crash()
-            assert one.is_alive()
-            one.kill()
-            one.join()
-            finish(postgresql, config)
-            assert aim.check(postgresql) == tables(postgresql)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with own_server() as (engine, crash):
+        aim = ChangeTables(engine, tmp_path)
+        prepare(postgresql, aim.style)
+        config = configure(postgresql, tmp_path, aim)
+        one = publisher(config)
+        with writers(postgresql, 5):
+            for _ in range(scaled(2)):
+                before = finished(postgresql)
+                until(lambda: finished(postgresql) > before + 10, "changes arrive")  # noqa: B023  # used at once
+                crash()
+        assert one.alive, one.said
+        one.kill()
+        finish(postgresql, config)
+        assert aim.check(postgresql) == tables(postgresql)
 
 
 @pytest.mark.in_turn
 def test_a_broker_that_is_killed_has_every_change_once(postgresql: Engine, tmp_path: Path, broker: Broker) -> None:
-    aim = Kafka(broker.servers, "hardening.killed", real=True)
+    aim = Kafka(broker.servers, real=True)
     prepare(postgresql, aim.style)
     config = configure(postgresql, tmp_path, aim)
     one = publisher(config)
@@ -95,8 +90,7 @@ def test_a_broker_that_is_killed_has_every_change_once(postgresql: Engine, tmp_p
             broker.start()
             before = finished(postgresql)
         until(lambda: finished(postgresql) > before + 10, "it goes on")
-    assert one.is_alive()
+    assert one.alive, one.said
     one.kill()
-    one.join()
     finish(postgresql, config)
     assert aim.check(postgresql) == tables(postgresql)

@@ -54,10 +54,9 @@ def test_nothing_grows_while_the_publisher_works(postgresql: Engine, tmp_path: P
     config = configure(postgresql, tmp_path, aim, lease=20.0)
     one = publisher(config)
     with writers(postgresql, 11, pause=0.05):
-        samples = _watched(postgresql, one.pid or 0, max(1.0, SECONDS / 120))
-    assert one.is_alive()
+        samples = _watched(postgresql, one.process.pid, max(1.0, SECONDS / 120))
+    assert one.alive, one.said
     one.kill()
-    one.join()
     finish(postgresql, config)
     if SECONDS < KEPT:  # the whole of it, which a purged log cannot account for any more
         assert aim.check(postgresql) == tables(postgresql)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 from io import BytesIO
 from pathlib import Path
 
@@ -16,7 +15,9 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.acceptance.command import ok
-from tests.hardening.crash import configure, prepare, processes, publish, waiting
+from tests.hardening.crash import configure, prepare, publisher
+from tests.hardening.ledger.publishers import within
+from tests.hardening.ledger.runs import waiting
 from tests.hardening.replaying import Store, account_for_log, change_files, replay_rows, replay_xds, tables
 from tests.hardening.writing import many_at_once
 from tests.integration.publishing import site
@@ -41,14 +42,12 @@ OLD = "2020-01-01 00:00:00"
 class StoreTarget:
     """A prefix of a bucket, as a target of the crash tests."""
 
-    sink = "files"
-
     def __init__(self, server: StoreServer, form: str, copied: Path) -> None:
         self.server, self.form, self.address = server, form, server.address()
         self.copied = copied
         self.style, self.changes = ("field", 1) if form == "xds" else ("row-back", 3)
 
-    def output(self) -> str:
+    def config(self) -> str:
         store = f'{{ endpoint = "{self.server.url}", region = "us-east-1" }}'
         return f'sink = "files"\npath = "{self.address}"\nformat = "{self.form}"\nstore = {store}\n'
 
@@ -68,13 +67,6 @@ class StoreTarget:
         return replay_rows(change_files(self.copied))
 
 
-def dying(config: str, before: int, seconds: float) -> None:
-    """A publisher that dies at this request."""
-    os.environ.update(ENVIRONMENT)
-    exec(DYING.format(before=before, seconds=seconds), {})  # noqa: S102  # our own
-    publish(config)
-
-
 @pytest.mark.in_turn
 @pytest.mark.parametrize("kills", KILLS)
 @pytest.mark.parametrize("form", ["xds", "change-tables"])
@@ -86,20 +78,15 @@ def test_a_bucket_has_every_change_once_when_its_publisher_dies(
     aim = StoreTarget(s3_store, form, tmp_path / "copied")
     objects = s3_store.objects(aim.address)
     prepare(sqlite, aim.style)
-    config = configure(sqlite, tmp_path, aim)
     # A batch of twenty rows takes more requests than these lives have.
-    config.write_text(config.read_text().replace("query_limit = 20", "query_limit = 4"))
+    config = configure(sqlite, tmp_path, aim, query_limit=4)
     while died < kills:
         many_at_once(sqlite, dice, 4)
-        told = (str(config), dice.randint(1, REQUESTS), dice.choice([0, dice.uniform(0, SLOW_SECONDS)]))
-        one = processes().Process(target=dying, args=told, daemon=True)
-        one.start()
-        end = time.monotonic() + COMING_SECONDS
-        while one.is_alive() and waiting(sqlite) and time.monotonic() < end:
-            one.join(0.05)
-        died += one.exitcode == -signal.SIGKILL
+        before, seconds = dice.randint(1, REQUESTS), dice.choice([0, dice.uniform(0, SLOW_SECONDS)])
+        one = publisher(config, program=DYING.format(before=before, seconds=seconds), **ENVIRONMENT)
+        within(lambda: not one.alive or not waiting(sqlite), COMING_SECONDS, pause=0.05)  # noqa: B023  # used at once
+        died += one.process.poll() == -signal.SIGKILL
         one.kill()
-        one.join()
         found = hashes(objects)
         assert {name: found[name] for name in seen} == seen
         seen = {name: tag for name, tag in found.items() if name.endswith((".xml", ".parquet"))}

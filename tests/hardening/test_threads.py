@@ -28,7 +28,8 @@ from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog.sources.log.lock import Lease, LogLock
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from tests.hardening.crash import configure, prepare, waiting
+from tests.hardening.crash import configure, prepare
+from tests.hardening.ledger.runs import waiting
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import tables
 from tests.hardening.targets import Everywhere
@@ -86,7 +87,7 @@ def test_a_backlog_is_published_once_and_in_order(
     postgresql: Engine, tmp_path: Path, mock_cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(monkeypatch, 0.02, seed=1)
-    aim = Everywhere(postgresql, tmp_path, mock_cluster, "threads")
+    aim = Everywhere(postgresql, tmp_path, mock_cluster)
     prepare(postgresql, aim.style)
     config = configure(postgresql, tmp_path, aim, lease=LEASE_SECONDS)
     dice = random.Random(1)
@@ -103,7 +104,7 @@ def test_a_backlog_that_grows_meanwhile_is_published_once_and_in_order(
     postgresql: Engine, tmp_path: Path, mock_cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(monkeypatch, 0.02, seed=3)
-    aim = Everywhere(postgresql, tmp_path, mock_cluster, "threads.grows")
+    aim = Everywhere(postgresql, tmp_path, mock_cluster)
     prepare(postgresql, aim.style)
     config = configure(postgresql, tmp_path, aim, lease=LEASE_SECONDS)
     writers = [Thread(target=_write, args=(postgresql, seed)) for seed in range(3)]

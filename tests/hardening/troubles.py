@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,8 +62,18 @@ def endure(proxy: Proxy, trouble: str, times: int) -> None:
 
 
 @contextmanager
-def own_server(folder: Path) -> Iterator[tuple[Engine, Callable[[], None]]]:
+def own_server() -> Iterator[tuple[Engine, Callable[[], None]]]:
     """A server that flushes what it commits, and what stops it at once and starts it again."""
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-hard-"))  # the owner of the server may enter it
+    try:
+        with _server_in(folder) as found:
+            yield found
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _server_in(folder: Path) -> Iterator[tuple[Engine, Callable[[], None]]]:
     binaries = servers.postgres_binaries()
     if binaries is None:
         servers.absent("postgres", "no binaries")

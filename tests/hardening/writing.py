@@ -1,16 +1,14 @@
-"""Applications that write while everything else fails: random transactions on tracked tables, in processes of their own."""
+"""Applications that write while everything else fails: random transactions on tracked tables."""
 
 from __future__ import annotations
 
 import random
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from multiprocessing.synchronize import Event as Flag
-
-    from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
 
 TABLES = (
     "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(40), lname VARCHAR(40))",
@@ -20,21 +18,12 @@ VALUES = (None, "", "Jack", 'O\'Neil, "x"\\', "<&>]]>", "Ü+=;", " blank ", "\N{
 SHOPS = ("a", "b=c", 'q"+,', "x\\y")
 
 
-def write(url: str, seed: int, stop: Flag, pause: float) -> None:
-    """Writes until it is told to stop; what another writer was faster with is given up."""
-    from sqlalchemy.exc import DBAPIError
-
-    from eventlog.sql.connect import connect
-    from tests.support.logged import with_bare_names
-
-    engine = with_bare_names(connect(url))
-    dice = random.Random(seed)
-    while not stop.is_set():
-        try:
-            transaction(engine, dice, pause)
-        except DBAPIError:  # a deadlock, a key that is there already, a database that is locked or away
-            time.sleep(pause)
-    engine.dispose()
+def write(engine: Engine, dice: random.Random, pause: float) -> None:
+    """Writes a transaction; what another writer was faster with is given up."""
+    try:
+        transaction(engine, dice, pause)
+    except DBAPIError:  # a deadlock, a key that is there already, a database that is locked or away
+        time.sleep(pause)
 
 
 def transaction(engine: Engine, dice: random.Random, pause: float = 0.0) -> None:
@@ -53,8 +42,6 @@ def transaction(engine: Engine, dice: random.Random, pause: float = 0.0) -> None
 
 def many_at_once(engine: Engine, dice: random.Random, count: int = 60) -> None:
     """Changes for several batches in one transaction, unless other writers are in the way."""
-    from sqlalchemy.exc import DBAPIError
-
     with suppress(DBAPIError), engine.begin() as connection:
         for _ in range(count):
             change(connection, dice)
@@ -90,6 +77,4 @@ def _item(connection: Connection, dice: random.Random, values: dict[str, Any]) -
 
 
 def _execute(connection: Connection, sql: str, values: dict[str, Any]) -> None:
-    from sqlalchemy import text
-
     connection.execute(text(sql), {name: value for name, value in values.items() if f":{name}" in sql})

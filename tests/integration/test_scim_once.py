@@ -24,7 +24,7 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import in_thread, publish_all, until
 from tests.integration.scim_people import given
-from tests.support.scim import TOKEN, ends, judge, run, scim_config, scim_site, told, wanted
+from tests.support.scim import TOKEN, Judge, ends, judge, run, scim_config, scim_site, told, wanted
 from tests.support.sinks import KilledError
 
 UNKNOWN = ("502 Bad Gateway", [("Content-Length", "0")], b"")
@@ -258,22 +258,28 @@ def test_the_end_of_a_user_waits_for_no_request_that_has_made_the_user(engine: E
         assert not ends(engine)
 
 
-def test_a_change_that_comes_again_after_its_object_was_deleted_is_no_error(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def die_once(monkeypatch: pytest.MonkeyPatch, server: Judge, method: str) -> list[str]:
+    """Let a publisher die once before it can enter what was answered to such a request; collect the deaths."""
     plain, deaths = Journal.done, list[str]()
 
     def done(self: Journal, *given_to: Any) -> Any:
-        if not deaths and server.asked("DELETE"):
-            deaths.append("before it could enter what was answered")
+        if not deaths and server.asked(method):
+            deaths.append(method)
             raise KilledError
         return plain(self, *given_to)
 
+    monkeypatch.setattr(Journal, "done", done)
+    return deaths
+
+
+def test_a_change_that_comes_again_after_its_object_was_deleted_is_no_error(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with judge() as server:
         given(engine, "field")
         config = scim_config(engine, server.url, {"lease": 1.0})
         publish_all(config)
-        monkeypatch.setattr(Journal, "done", done)
+        deaths = die_once(monkeypatch, server, "DELETE")
         run(engine, "UPDATE usr SET fname = 'Daniel' WHERE idu = 4", "UPDATE usr SET boss = NULL WHERE idu = 3")
         run(engine, "DELETE FROM usr WHERE idu = 4")
         with pytest.raises(KilledError):
@@ -288,18 +294,10 @@ def test_a_change_that_comes_again_after_its_object_was_deleted_is_no_error(
 def test_a_user_who_was_renamed_before_anybody_knew_the_id_is_there_once(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, deaths = Journal.done, list[str]()
-
-    def done(self: Journal, *given_to: Any) -> Any:
-        if not deaths and server.asked("PATCH"):
-            deaths.append("before it could enter what was answered")
-            raise KilledError
-        return plain(self, *given_to)
-
     with judge() as server:
         scim_site(engine, "field")
         config = scim_config(engine, server.url)
-        monkeypatch.setattr(Journal, "done", done)
+        deaths = die_once(monkeypatch, server, "PATCH")
         run(engine, "INSERT INTO usr (idu, login) VALUES (3, 'dan')", "UPDATE usr SET login = 'cyd' WHERE idu = 3")
         with pytest.raises(KilledError):
             publish_all(config)

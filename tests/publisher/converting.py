@@ -116,6 +116,12 @@ def publisher_stopped(scene: Scene) -> Iterator[None]:
     scene.journal.serve([(name, ()) for name in scene.receivers])
 
 
+def convert_alone(scene: Scene, out: Path, **more: Any) -> Marked | None:
+    """Convert while the publisher is stopped."""
+    with publisher_stopped(scene):
+        return ordered(order(scene, out, **more))
+
+
 def converted(out: Path) -> list[int]:
     """Return the rows a complete conversion has published."""
     if not (out / SUCCESS).exists():

@@ -1,487 +1,312 @@
 """Faults for the publisher: put in one at a time, random histories must find each; tests/publisher/finding.py does it.
 
-Each is a piece of the package's text and what stands there instead. A fault that is not found says that the histories
-are missing something; one whose text is gone says that this list is.
+Each names a function and an effect. A fault that is not found says that the histories are missing something; one that
+has no place in its function says that this list is.
 """
 
 from __future__ import annotations
 
 from tests.publisher.fault import (
-    CARE,
-    COMMON,
-    CONSUMER,
-    DECIDE,
-    JOURNAL,
-    LETTERS,
-    MAKING,
-    MEMORY,
-    QUEUE,
-    READER,
-    ROOT,
-    SENDING,
-    TAKE,
-    TARGET,
-    UNREAD,
-    UNSEALED,
-    VIEW,
-    WRITING,
     JournalFault,
+    always,
+    asks,
+    call_gives,
+    calls,
+    does,
+    does_nothing,
+    gives,
+    loops_over_nothing,
+    never,
+    query_gives,
+    query_without,
+    skips,
+    without,
 )
-from tests.publisher.faults_of_outputs import OF_OUTPUTS
-from tests.publisher.faults_of_restored import OF_RESTORED
 
 FAULTS = [
     JournalFault(
-        "a faulty table is never tried again",
-        "table_faults.py",
-        "self._waiting.get(output, set()) - self.list_untried(now).keys()",
-        "()",
+        "a faulty table is never tried again", "table_faults:TableFaults.to_try", gives("return", "[]", "list_untried")
     ),
-    JournalFault(
-        "rows of a table that can be read wait on", JOURNAL, "for table in plan.readable:", "for table in ():"
-    ),
+    JournalFault("rows of a table that can be read wait on", "journal:Journal.plan", loops_over_nothing("readable")),
     # what outputs share
-    JournalFault(
-        "an earlier reading is shared",
-        DECIDE,
-        "is_later = kept.began >= self._latest.get(output, 0)",
-        "is_later = True",
-    ),
+    JournalFault("an earlier reading is shared", "decide:Decider._find_known", gives("is_later", "True")),
     JournalFault(
         "that an output got a shared reading is forgotten",
-        DECIDE,
-        "        self._latest[output] = decided.ended\n",
-        "        self._latest[output] = max(0 if shared else decided.ended, self._latest.get(output, 0))\n",
+        "decide:Decider.decide",
+        gives("_latest", "max(0 if shared else _, self._latest.get(output, 0))"),
     ),
     # statuses and what was said
-    JournalFault("the least that was said", LETTERS, "worst = max(counted", "worst = min(counted"),
-    JournalFault("left out by one is left out by all", LETTERS, "if len(without) != outputs:", "if not without:"),
-    JournalFault("what was said is not kept for others", WRITING, '"answer_make", kept)', '"answer_make", [])'),
+    JournalFault("the least that was said", "row_outcomes:worst_of", calls("min", "max")),
+    JournalFault("left out by one is left out by all", "row_outcomes:worst_of", never("without", "outputs")),
     JournalFault(
-        "what others said is not asked",
-        WRITING,
-        "        if memory.any_answers:\n            self._add",
-        "        if False:\n            self._add",
+        "what was said is not kept for others", "writing:JournalTransaction._keep_answers", skips("answer_make")
     ),
+    JournalFault("what others said is not asked", "writing:JournalTransaction.finish_rows", never("any_answers")),
+    JournalFault("what was said stays when rows leave", "writing:JournalTransaction.leave", skips("answer_drop")),
     JournalFault(
-        "what was said stays when rows leave", WRITING, '        self.execute("answer_drop", runs_of(gone))\n', ""
+        "finished although another output has it ahead", "writing:JournalTransaction.finish_rows", never("first")
     ),
-    JournalFault(
-        "finished although another output has it ahead",
-        WRITING,
-        "                if number > first:\n                    final -= batch.records\n",
-        "                pass\n",
-    ),
-    JournalFault(
-        "finished although planned",
-        WRITING,
-        "        for planned in memory.planned.values():\n            final -= planned\n",
-        "",
-    ),
-    JournalFault(
-        "finished although parked elsewhere",
-        WRITING,
-        "        if memory.any_parked and final and memory.outputs.keys() - {name}:\n",
-        "        if False:\n",
-    ),
-    JournalFault(
-        "statuses over those of others",
-        "databases/sqlite/log.sql",
-        (
-            "UPDATE /* log */event_log SET /* status */status = :status\n"
-            "WHERE /* record_id */record_id IN (SELECT value FROM json_each(:ids)) AND /* status */status = 'N';"
-        ),
-        (
-            "UPDATE /* log */event_log SET /* status */status = :status\n"
-            "WHERE /* record_id */record_id IN (SELECT value FROM json_each(:ids));"
-        ),
-    ),
+    JournalFault("finished although planned", "writing:JournalTransaction.finish_rows", loops_over_nothing("planned")),
+    JournalFault("finished although parked elsewhere", "writing:JournalTransaction.finish_rows", never("any_parked")),
+    JournalFault("statuses over those of others", "databases/sqlite/log.sql:mark_rows", query_without("/* status */")),
     # memory and errors
+    JournalFault("memory outlives an error", "journal:Journal.transaction", skips("forget_memory")),
+    JournalFault("memory outlives what others write", "reader:JournalReader.memory_of", without("stamp")),
+    JournalFault("resolved outlives an error", "output_target:OutputTarget.forget", does_nothing()),
     JournalFault(
-        "memory outlives an error",
-        JOURNAL,
-        "only the tables know.\n                self.forget_memory()\n",
-        "only the tables know.\n",
-    ),
-    JournalFault(
-        "memory outlives what others write",
-        READER,
-        "if memory is None or memory.stamp != stamp:",
-        "if memory is None:",
-    ),
-    JournalFault(
-        "resolved outlives an error",
-        CONSUMER,
-        "        except BaseException as error:\n            self._target.forget()\n",
-        "        except BaseException as error:\n",
-    ),
-    JournalFault(
-        "a late publisher may write",
-        "databases/sqlite/journal.sql",
-        "WHERE name = 'publisher' AND value LIKE '% ' || :token\n",
-        "WHERE name = 'publisher'\n",
+        "a late publisher may write", "databases/sqlite/journal.sql:journal_enter", query_without("value LIKE")
     ),
     # resolve
-    JournalFault(
-        "resolve: nothing is there", "publisher/tables.py", "there if has(detail.document) else missing", "missing"
-    ),
-    JournalFault(
-        "resolve: everything is there", "publisher/tables.py", "there if has(detail.document) else missing", "there"
-    ),
-    JournalFault(
-        "resolve: refusals are forgotten",
-        TARGET,
-        "answers = choose_worst(target.answers)",
-        "answers = {}",
-    ),
+    JournalFault("resolve: nothing is there", "tables:OnTheWay.split", never("has")),
+    JournalFault("resolve: everything is there", "tables:OnTheWay.split", always("has")),
+    JournalFault("resolve: refusals are forgotten", "output_target:OutputTarget.resolve", gives("answers", "{}")),
     JournalFault(
         "the target is not taken over",
-        TARGET,
-        "            self._output.sink.open(tenure)\n",
-        "            self._output.sink.epoch = 10**9\n",
+        "output_target:OutputTarget.ask",
+        does("self._output.sink.epoch = 10**9", "open"),
     ),
     # answers
     JournalFault(
         "a document without an answer is over",
-        SENDING,
-        "        self._unsent.discard(document.key)\n        return False\n",
-        "        self._over.append(document)\n        return False\n",
+        "sending:HandOver._holds",
+        does("self._over.append(document)", "_unsent"),
     ),
     JournalFault(
         "a document without an answer goes again at once under another plan",
-        CONSUMER,
-        "                self._journal.later(self.name, unread, now + self._journal.delay(attempts + 1))\n",
-        "                self._enter_answers(now, [], unread, {})\n",
+        "consumer:Consumer._hand_over",
+        does("self._enter_answers(now, [], unread, {})", "later"),
     ),
+    JournalFault("what is behind an unread document goes", "sending:HandOver._block", skips("_blocked")),
+    JournalFault("what is behind a retried document goes", "sending:HandOver._take", never("NEW")),
+    JournalFault("what may be at a receiver is freed", "sending:HandOver._free_behind", without("_unsent")),
     JournalFault(
-        "what is behind an unread document goes", SENDING, "        self._blocked.update(document.objects)\n", ""
+        "documents pass a row that comes again", "output_queue:OutputQueue.look", call_gives("come_again", "{}")
     ),
-    JournalFault(
-        "what is behind a retried document goes",
-        SENDING,
-        "            self._free_behind(number)\n            self._block(document)\n",
-        "            pass\n",
-    ),
-    JournalFault(
-        "what may be at a receiver is freed",
-        SENDING,
-        "is_unsent = document.key in self._unsent and later not in self._finished",
-        "is_unsent = later not in self._finished",
-    ),
-    JournalFault(
-        "documents pass a row that comes again",
-        QUEUE,
-        "Unanswered(documents, view.come_again(name), self._settings.stops)",
-        "Unanswered(documents, {}, self._settings.stops)",
-    ),
-    JournalFault(
-        "what is behind a freed document goes", SENDING, "                names.update(document.objects)\n", ""
-    ),
-    JournalFault(
-        "what is freed is not parked", TARGET, "for document in freed for record", "for document in [] for record"
-    ),
-    JournalFault(
-        "retried rows are over",
-        TARGET,
-        "for record, outcome in sorted(again.items()):",
-        "for record, outcome in ():",
-    ),
-    JournalFault("retried rows have no time", TARGET, "due = now + self._journal.delay(sent.attempts + 1)", "due = 0"),
-    JournalFault("what was taken behind a retried change is over", LETTERS, "or touch(names, blocked):", "or False:"),
-    JournalFault(
-        "on_retry = stop reads on",
-        QUEUE,
-        "if max([until or 0, *due]) <= now:",
-        "if True:",
-    ),
-    JournalFault("on_retry = stop sends on", SENDING, "self._all_blocked = self._all_blocked or self._stops", "pass"),
+    JournalFault("what is behind a freed document goes", "sending:HandOver._free_behind", skips("names", "update")),
+    JournalFault("what is freed is not parked", "output_target:_park_freed", loops_over_nothing("freed")),
+    JournalFault("retried rows are over", "output_target:OutputTarget.finish", loops_over_nothing("again")),
+    JournalFault("retried rows have no time", "output_target:OutputTarget.finish", gives("due", "0")),
+    JournalFault("what was taken behind a retried change is over", "row_outcomes:judge", without("touch")),
+    JournalFault("on_retry = stop reads on", "output_queue:OutputQueue.look", always("until", "due")),
+    JournalFault("on_retry = stop sends on", "sending:HandOver._block", skips("_all_blocked")),
     # holds
-    JournalFault(
-        "a hold between take and plan", JOURNAL, "if memory.stamp != taken.stamp or is_sealed:", "if is_sealed:"
-    ),
-    JournalFault("holds are not asked", TAKE, "    if held:\n", "    if False:\n"),
-    JournalFault(
-        "holds of what waited are not asked",
-        TAKE,
-        "number in held, is_behind",
-        "number in held and former is None, is_behind",
-    ),
-    JournalFault(
-        "release lets nothing go", COMMON, "SET due = 0\nWHERE reason = 'held'", "SET due = due\nWHERE reason = 'held'"
-    ),
-    JournalFault(
-        "hold does not say who has a row",
-        "care/journal.py",
-        'if read_ranges(records, f"records of plan {plan}") & meant',
-        "if False",
-    ),
+    JournalFault("a hold between take and plan", "journal:Journal.plan", without("stamp")),
+    JournalFault("holds are not asked", "selection:_wait", never("held")),
+    JournalFault("holds of what waited are not asked", "selection:_divide", gives("held", "{*_} - waited.keys()")),
+    JournalFault("release lets nothing go", "sql/common/journal.sql:parked_released", query_gives("due", "due")),
+    JournalFault("hold does not say who has a row", "care/journal:hold", never("read_ranges")),
     # waiting
+    JournalFault("times are not looked at", "selection:_divide", never("waits_at")),
     JournalFault(
-        "times are not looked at",
-        TAKE,
-        "if former is not None and former.waits_at(now):",
-        "if False:",
+        "others that wait are not seen", "journal_view:View.others_wait", gives("return", "False", "parked_some")
     ),
-    JournalFault("others that wait are not seen", VIEW, "limit=limit)[0][0]) == limit", "limit=limit)[0][0]) > limit"),
-    JournalFault(
-        "a hold does not part a take",
-        TAKE,
-        "others_wait = memory.any_held or (memory.any_parked and",
-        "others_wait = (memory.any_parked and",
-    ),
-    JournalFault(
-        "what waits on goes with its object",
-        VIEW,
-        "if any(row.waits_at(now) for row in rows):",
-        "if False:",
-    ),
-    JournalFault("next passes what is parked", TAKE, "        waiting=waiting - {EVERY_ROW},\n", ""),
-    JournalFault(
-        "what a document holds up takes room", VIEW, "if not unanswered.holds_up(leader, record)]", "if True]"
-    ),
-    JournalFault("next passes documents that wait", TAKE, "if not self.documents:\n", "if True:\n"),
-    JournalFault(
-        "waiting does not pass on",
-        TAKE,
-        "                reason = BEHIND\n        self.stays(record, name)\n",
-        "                reason = BEHIND\n        self.led.add(name)\n",
-    ),
-    JournalFault(
-        "what stays does not block",
-        TAKE,
-        "        self.blocked.add(name)\n        self.led.add(name)\n\n\ndef take(",
-        "        self.led.add(name)\n\n\ndef take(",
-    ),
-    JournalFault(
-        "nobody leads behind a row that went",
-        JOURNAL,
-        "                journal.lead(name, [waited.object for waited in taken.unparked])\n",
-        "                pass\n",
-    ),
-    JournalFault(
-        "nobody leads behind a row that is gone",
-        JOURNAL,
-        '                journal.execute("parked_lead", leaders)\n                memory.leader_gone',
-        "                memory.leader_gone",
-    ),
+    JournalFault("a hold does not part a take", "selection:take", without("any_held")),
+    JournalFault("what waits on goes with its object", "journal_view:View.others_wait", never("waits_at")),
+    JournalFault("next passes what is parked", "selection:_parking", without("waiting", "EVERY_ROW")),
+    JournalFault("what a document holds up takes room", "journal_view:View._leaders", always("holds_up")),
+    JournalFault("next passes documents that wait", "selection:Unanswered.blocks", always("documents")),
+    JournalFault("waiting does not pass on", "selection:Parking.add", does("self.led.add(name)", "stays")),
+    JournalFault("what stays does not block", "selection:Parking.stays", skips("blocked")),
+    JournalFault("nobody leads behind a row that went", "journal:Journal.plan", skips("lead")),
+    JournalFault("nobody leads behind a row that is gone", "journal:Journal.sweep", skips("parked_lead")),
     JournalFault(
         "what leads leads again",
-        WRITING,
-        "for record, due in first_rows if due is None]",
-        "for record, _ in first_rows[1:]]",
+        "writing:JournalTransaction.lead",
+        gives("leaders", "[{'output': name, 'record_id': int(record)} for record, due in first_rows[1:]]"),
     ),
-    JournalFault("never given up", LETTERS, "if not most_attempts or attempts + 1 < most_attempts:", "if True:"),
-    JournalFault("attempts are not counted", TARGET, "outcome.note, sent.attempts + 1)", "outcome.note, 0)"),
+    JournalFault("never given up", "row_outcomes:end_retries", always("most_attempts")),
     JournalFault(
-        "held rows look like those behind them", TAKE, "                reason = BEHIND\n", "                pass\n"
+        "attempts are not counted",
+        "output_target:OutputTarget.finish",
+        does("parking.add(record, name, reason, due, outcome.note, 0)", "parking", "attempts"),
     ),
-    JournalFault(
-        "times of a clock that was set back stay", JOURNAL, "        if self._clock_went_back:\n", "        if False:\n"
-    ),
-    JournalFault("numbers end early", "tables.py", "LAST_NUMBER: Final = 2**63 - 1", "LAST_NUMBER: Final = 2**62"),
-    JournalFault(
-        "memory outlives what the database has forgotten", READER, 'self._written not in ("", written)', "False"
-    ),
+    JournalFault("held rows look like those behind them", "selection:Parking.add", skips("BEHIND")),
+    JournalFault("times of a clock that was set back stay", "journal:Journal.now", never("_clock_went_back")),
+    JournalFault("numbers end early", "tables:", gives("LAST_NUMBER", "2**62")),
+    JournalFault("memory outlives what the database has forgotten", "reader:JournalReader._stamp", never("_written")),
     # sealing and leaving
     JournalFault(
         "taken rows are sealed again",
-        UNSEALED,
-        "known, room = memory.known,",
-        "known, room = memory.seen - memory.seen,",
+        "new_rows:UnsealedRows._next",
+        gives("known", "(memory.seen - memory.seen, _[1])", "room"),
     ),
-    JournalFault(
-        "late commits are not looked for",
-        UNSEALED,
-        "if self._late(view, known, 1):",
-        "if False:",
-    ),
-    JournalFault(
-        "late rows are taken without those above them", UNSEALED, "limit + NEAR_ROWS, above=True)", "limit + NEAR_ROWS)"
-    ),
-    JournalFault(
-        "a batch's number comes again",
-        MEMORY,
-        "return max([0, *self.batches, *[output.position for output in self.outputs.values()]])",
-        "return max([0, *self.batches])",
-    ),
+    JournalFault("late commits are not looked for", "new_rows:UnsealedRows._next", never("_late")),
+    JournalFault("late rows are taken without those above them", "new_rows:UnsealedRows._next", without("above")),
+    JournalFault("a batch's number comes again", "memory:Memory.last_batch", without("position")),
     JournalFault(
         "what waits is not left out of what is late",
-        "databases/sqlite/publisher.sql",
-        "  AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked AS kept\n"
-        "                  WHERE kept.record_id = waiting./* record_id */record_id)\n",
-        "",
+        "databases/sqlite/publisher.sql:late_numbers",
+        query_without("NOT EXISTS"),
+    ),
+    JournalFault("planned rows are not taken", "memory:Memory.taken", without("planned", "values")),
+    JournalFault("what is to come again and is gone is over", "journal:Journal.done", skips("leave")),
+    JournalFault(
+        "what left a document leaves anew with its answer",
+        "journal:Journal.done",
+        does("journal.leave(done.gone)", "leave"),
+    ),
+    JournalFault("gone rows stay", "journal:Journal.plan", never("gone")),
+    JournalFault("gone rows stay parked", "writing:JournalTransaction.leave", skips("parked_drop_run")),
+    JournalFault("gone rows stay in batches", "writing:JournalTransaction.leave", never("batch", "meets")),
+    JournalFault("gone rows stay planned", "writing:JournalTransaction.leave", loops_over_nothing("planned")),
+    JournalFault("holds of gone rows stay", "journal:Journal.sweep", skips("hold_gone")),
+    JournalFault("parked rows that are gone are not swept", "journal:Journal.sweep", skips("parked_gone")),
+    JournalFault("batches are dropped too early", "writing:JournalTransaction.drop_passed", calls("max", "min")),
+    JournalFault("the position stays", "journal:Journal.plan", gives("position", "row.position", "batches")),
+    # what is said later
+    JournalFault("what is said later is forgotten", "journal:Journal.answer_late", without("ERROR", "SWSSS")),
+    JournalFault(
+        "what waits for a later answer is told before its rows have gone everywhere",
+        "late:Late.enter",
+        always("isdisjoint"),
+    ),
+    # outputs that come and go
+    JournalFault("a new output begins at 0", "memory:Memory.new_output", gives("position", "0")),
+    JournalFault(
+        "a new output begins at the last batch", "memory:Memory.new_output", gives("position", "self.last_batch")
     ),
     JournalFault(
-        "planned rows are not taken",
-        MEMORY,
-        "return RowRanges.union([*sealed, *self.planned.values()])",
-        "return RowRanges.union(sealed)",
+        "a new output does not get what is parked", "writing:JournalTransaction.add_output", skips("parked_copy")
     ),
     JournalFault(
-        "what is to come again and is gone is over",
-        JOURNAL,
-        "                journal.leave(done.gone & records)\n",
-        "                pass\n",
+        "a new output does not get what is planned", "writing:JournalTransaction.add_output", gives("waiting", "[]")
     ),
-    JournalFault("what left a document leaves anew with its answer", JOURNAL, "done.gone & records)", "done.gone)"),
-    JournalFault("gone rows stay", JOURNAL, "            if taken.gone:\n", "            if False:\n"),
-    JournalFault("gone rows stay parked", WRITING, '        self.execute("parked_drop_run", runs_of(gone))\n', ""),
+    JournalFault("a forgotten output is waited for", "care/journal:CaredJournal.forget", skips("finish_rows")),
+    JournalFault("a forgotten output keeps its rows", "care/journal:CaredJournal.forget", without("parked_forget")),
+    JournalFault("the lock is taken with any configuration", "places:admit", always("missing")),
+    JournalFault("a paused place keeps others from the lock", "places:admit", without("paused")),
+    JournalFault("what others got of a forgotten output is given up", "row_outcomes:worst_of", without("FORGOTTEN")),
     JournalFault(
-        "gone rows stay in batches", WRITING, "            if batch.records.meets(gone):\n", "            if False:\n"
+        "who does not know the tables names objects",
+        "care/journal:CareTransaction.objects",
+        gives("return", "super().objects(numbers)"),
+    ),
+    # formats that fail
+    JournalFault(
+        "a value that a format fails with ends the turn", "encode:KeptWriter.write", does("raise", "refuse_fault")
+    ),
+    JournalFault("a change that a format fails with is told of no one", "encode:_write_one_by_one", skips("Refusal")),
+    # what receivers call objects
+    JournalFault("what a receiver calls objects is not entered", "journal:Journal.done", never("associations")),
+    JournalFault(
+        "what the log knows of a receiver's names is not read", "output_target:OutputTarget.ask", skips("serve")
+    ),
+    # logs and targets that are restored (decision 62)
+    JournalFault("a plan that the log has lost is not adopted", "restored:compare_plans", never("named", "plans")),
+    JournalFault(
+        "a plan of the same number is taken for the journal's",
+        "restored:compare_plans",
+        asks("_ and named.number > row.plans", "named", "plans"),
+    ),
+    JournalFault("a number of an adopted plan comes again", "journal:Journal.adopt", gives("plans", "row.plans")),
+    JournalFault("rows that may be at a target go", "journal:Journal.adopt", skips("replace", "restored", "warning")),
+    JournalFault(
+        "an adopted plan holds less than the one before",
+        "journal:Journal.adopt",
+        gives("restored", "named.highest", "EVER"),
+    ),
+    JournalFault("rows of a restored log go behind a hold", "selection:_divide", never("restored")),
+    JournalFault(
+        "what a process has given to whom nobody can ask is forgotten",
+        "output_target:OutputTarget.resolve",
+        always("adopt_given"),
+    ),
+    JournalFault("a target that was restored gets nothing again", "restored:compare_plans", never("lost")),
+    JournalFault("rows that a target has lost are not parked for it", "journal:Journal.send_again", skips("park_new")),
+    JournalFault(
+        "rows that wait are sent again beside", "journal:Journal.send_again", gives("lost", "waiting & known")
     ),
     JournalFault(
-        "gone rows stay planned", WRITING, "            if not records.meets(gone):\n", "            if True:\n"
+        "rows that nobody has are sent again", "journal:Journal.send_again", gives("lost", "waiting - lacking")
     ),
-    JournalFault("holds of gone rows stay", JOURNAL, '                journal.execute("hold_gone")\n', ""),
+    JournalFault("rows that ended are not sent again", "journal:Journal.send_again", skips("_requeue")),
     JournalFault(
-        "parked rows that are gone are not swept",
-        JOURNAL,
-        '                gone |= journal.numbers("parked_gone", limit=PIECE_ROWS)\n',
-        "                pass\n",
-    ),
-    JournalFault(
-        "batches are dropped too early",
-        WRITING,
-        'first = min(map(attrgetter("position"), self.memory',
-        'first = max(map(attrgetter("position"), self.memory',
+        "how a row ended for others is forgotten when it is sent again",
+        "journal:Journal.send_again",
+        skips("answer_before"),
     ),
     JournalFault(
-        "the position stays", JOURNAL, "position = max([row.position, *taken.batches])", "position = row.position"
+        "plans that a target has lost stay its last ones",
+        "journal:Journal.send_again",
+        does("journal.move(row)", "move"),
     ),
-    *OF_OUTPUTS,
-    *OF_RESTORED,
+    JournalFault("what was asked before a doubt counts", "journal:Journal._refuse_doubts", never("doubts")),
     # the order of steps
     JournalFault(
         "planned after it was committed",
-        CONSUMER,
-        "        books.enter_finished(self._journal.plan(self.name, made))\n",
-        (
-            "        if made.planned and self.output.sink.capabilities.resolves:\n"
-            "            self.output.sink.commit(made.plan, made.encoded.documents)\n"
-            "        books.enter_finished(self._journal.plan(self.name, made))\n"
+        "consumer:Consumer._plan",
+        does(
+            "if made.planned and self.output.sink.capabilities.resolves:\n    self.output.sink.commit(made.plan, made.encoded.documents)\n_",
+            "enter_finished",
         ),
     ),
     # transactions
     JournalFault(
-        "what is left of a transaction is told alone",
-        MAKING,
-        "                may_leave=may_leave,\n",
-        "                may_leave=False,\n",
+        "what is left of a transaction is told alone", "planner:PlanMaker._encode", gives("may_leave", "False", "any")
     ),
     JournalFault(
         "what was left overtakes a row that came back",
-        MAKING,
-        "turn += turn % 2 == (number in left_before)",
-        "turn = int(number not in left_before)",
+        "planner:_one_after_the_other",
+        does("turn = int(number not in left_before)", "turn", "left_before"),
     ),
     JournalFault(
-        "a transaction ends where another output has passed it",
-        VIEW,
-        "is_ahead = end not in known or any(end in batch.records for batch in ahead)",
-        "is_ahead = end not in known",
+        "a transaction ends where another output has passed it", "journal_view:View.going_on", without("ahead")
     ),
     JournalFault(
-        "a transaction ends though rows of it wait",
-        VIEW,
-        "every = soon.union(mark for mark, _ in waiting)",
-        "every = soon",
+        "a transaction ends though rows of it wait", "journal_view:View.going_on", gives("every", "soon", "waiting")
     ),
     JournalFault(
         "what comes again of a transaction goes on with nothing",
-        VIEW,
-        "        soon.update(mark for mark, due in waiting if due is not None and due <= now)\n",
-        "",
+        "journal_view:View.going_on",
+        skips("soon", "waiting", "update"),
     ),
     JournalFault(
         "how much was told of a transaction is forgotten",
-        TARGET,
-        "counts = counts_after(self._journal.output(self._output.name).transactions, cut) if cut else None",
-        "counts = None",
+        "output_target:OutputTarget.finish",
+        gives("counts", "None", "counts_after"),
     ),
     # rows of one number
     JournalFault(
-        "one of the rows of a number is published",
-        "sources/log/reading.py",
-        "    return [*kept.values()], {number: SHARED.format(number) for number in shared}\n",
-        "    return [*kept.values()], {}\n",
+        "one of the rows of a number is published", "sources/log/reading:keep_one_each", loops_over_nothing("shared")
     ),
     # rows that are parked unread
-    JournalFault(
-        "parked unread though an output has a batch ahead",
-        UNREAD,
-        "if memory.batches or memory.reserved_above is not None:",
-        "if memory.reserved_above is not None:",
-    ),
+    JournalFault("parked unread though an output has a batch ahead", "blocked_rows:park_unread", without("batches")),
     JournalFault(
         "parked unread where it waits for one output only",
-        UNREAD,
-        "waiting = view.waiting_objects(output, waiting)",
-        "waiting |= view.waiting_objects(output, waiting)",
+        "blocked_rows:_find_waiting",
+        gives("waiting", "waiting | _", "waiting_objects"),
     ),
     # targets, and who keeps a log
     JournalFault(
-        "files of a first try stay beside those of the second",
-        "sinks/plan_folder.py",
-        "            if begun:\n                self._begin(hidden)\n",
-        "",
+        "files of a first try stay beside those of the second", "sinks/plan_folder:PlanFolder.show", skips("_begin")
     ),
     JournalFault(
         "the rest of a plan that was begun is not shown",
-        "sinks/plan_folder.py",
-        "if mark is not None and file.belongs_to(mark)]",
-        "if False]",
+        "sinks/plan_folder:PlanFolder.finish_former",
+        never("mark", "belongs_to"),
     ),
-    JournalFault(
-        "hidden files of former owners stay",
-        "sinks/plan_folder.py",
-        "            file.part.temporary.unlink(missing_ok=True)\n",
-        "            pass\n",
-    ),
+    JournalFault("hidden files of former owners stay", "sinks/plan_folder:PlanFolder.finish_former", skips("unlink")),
     JournalFault(
         "change files do not know their last plan",
-        "sinks/change_files/sink.py",
-        "return bool(plan) and plan == self._state.plan",
-        "return False",
+        "sinks/change_files/sink:ChangeTableFiles._has",
+        gives("return", "False"),
     ),
-    JournalFault(
-        "a database does not know its last plan",
-        "sinks/database/sink.py",
-        "        return replace(now, plan=plan)\n",
-        "        return now\n",
-    ),
-    JournalFault(
-        "an answer that cannot be read is an error",
-        "sinks/http/sink.py",
-        "        retries.append(replace(retry, unread=True))\n",
-        "        retries.append(retry)\n",
-    ),
+    JournalFault("a database does not know its last plan", "sinks/database/sink:DatabaseSink._after", always("plan")),
+    JournalFault("an answer that cannot be read is an error", "sinks/http/sink:again_later", without("unread")),
     JournalFault(
         "how a row ended before it was set back is kept",
-        WRITING,
-        "if rows.parts[0][0] <= memory.last_noted:",
-        "if False:",
+        "writing:JournalTransaction.write_statuses",
+        never("last_noted"),
     ),
-    JournalFault(
-        "what is given up is not told",
-        "care/journal.py",
-        "            journal.finish_rows(name, RowRanges.of(records), end(records))\n",
-        "",
-    ),
+    JournalFault("what is given up is not told", "care/journal:CaredJournal._give_up_parked", skips("finish_rows")),
     JournalFault(
         "rows that a look has read long ago are not looked at again",
-        MEMORY,
-        "is_new=monotonic() - self.looked_at <= LOOK_SECONDS",
-        "is_new=True",
+        "memory:Memory.take_looked",
+        gives("is_new", "True"),
     ),
     JournalFault(
         "what others got while an output was forgotten is not finished",
-        CARE,
-        "over = RowRanges.union([lacking_rows, *[batch.records for batch in memory.batches.values()]])",
-        "over = lacking_rows",
+        "care/journal:CaredJournal.forget",
+        gives("over", "lacking_rows"),
     ),
 ]
-
-
-def is_current(fault: JournalFault) -> bool:
-    """Return True if the fault's text is in its file exactly once."""
-    return (ROOT / fault.path).read_text(encoding="utf-8").count(fault.right) == 1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import collections
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from eventlog.publisher import journal_view
+from tests.publisher.laws import OUT_OF_ORDER, Arrival, Due, find_overtaken, judge_status
 from tests.publisher.sharing import uid_in
 from tests.publisher.targets import ASKABLE, BY_TABLE, Taken, Target, is_filtered, is_unwritable
 from tests.support.at_rest import RECORDED, find_left
@@ -175,8 +177,8 @@ def _output(world: World, name: str, target: Target, statuses: dict[int, str]) -
         needed = [0 if uid in known and uid not in must else 1]
         needed += [past[name] + 1 for past in row.past if name in past]
         given_up = bool(world.max_attempts and target.not_taken[uid])
-        if count < max(needed) and not given_up:
-            world.fail("lost", name, uid, row.record, letter, count, needed)
+        if what := Due(0 if given_up else max(needed), inf).judge(count):  # `World.arrived` sees what comes too often
+            world.fail(what, name, uid, row.record, letter, count, needed)
     _whole(world, name, target)
     if name[0] in ASKABLE:
         _plans(world, name, target)
@@ -332,7 +334,8 @@ def _order(world: World, name: str, target: Target) -> None:
     Rows a receiver had and undid come again behind rows it kept, as sent documents keep their ids; rows since then are
     in order with them.
     """
-    judged: list[tuple[int, Taken]] = []
+    judged: list[Arrival] = []
+    places: list[int] = []
     sure = not_joined(world, name)
     last = {one.uid: place for place, one in enumerate(target.came)}
     for place, one in enumerate(target.came):
@@ -346,10 +349,10 @@ def _order(world: World, name: str, target: Target) -> None:
             continue  # filtered when it was to come again, with the rest of another change
         undone = target.undone.get(one.uid, 0)
         since = undone if undone <= place else 0  # else it did not come again
-        earlier = [other.uid for at, other in judged if at >= since and other.object == one.object]
-        if max(earlier, default=0) > one.uid:
-            world.fail("out of order", name, one.object, one.uid, "after", max(earlier))
-        judged.append((place, one))
+        judged.append(Arrival(one.object, one.uid, bisect_left(places, since)))
+        places.append(place)
+    for at, uid, later in find_overtaken(judged):
+        world.fail(OUT_OF_ORDER, name, judged[at].object, uid, "after", later)
 
 
 def _readings(world: World, name: str, target: Target) -> None:
@@ -392,7 +395,7 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
         worst |= {"E", "W"}  # what had been said of a row that is sent again counts as well
     if world.counts["both were restored at once"]:
         worst.add("S")  # the log may know only what a target said that has forgotten it, and has said otherwise since
-    if not worst.intersection(letter):
+    if all(judge_status(one, worst) for one in letter):
         world.fail("letter", letter, "and not", worst, uid, votes)
 
 

@@ -23,7 +23,7 @@ from eventlog.core.errors import OccupiedError, SinkError, UsageError
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sources.marks import RowRanges
-from tests.publisher.converting import converted, dying, order, ordered, publisher_stopped
+from tests.publisher.converting import convert_alone, converted, dying, order, ordered, publisher_stopped
 from tests.publisher.scene import Scene
 
 PLANNED = 8
@@ -68,13 +68,11 @@ def test_nothing_overtakes_a_held_row(engine: Engine, tmp_path: Path, marks: boo
     scene = Scene(engine, "one")
     scene.write(1, 9)
     hold(scene.log, [(4, 4)], by="ann")
-    with publisher_stopped(scene):
-        ordered(order(scene, tmp_path / "out", marks=marks))
+    convert_alone(scene, tmp_path / "out", marks=marks)
     assert converted(tmp_path / "out") == [1, 2, 3, 5, 6, 8, 9]
     assert scene.waiting() == ([4, 7] if marks else [1, 2, 3, 4, 5, 6, 7, 8, 9])
     if marks:
-        with publisher_stopped(scene):
-            assert ordered(order(scene, tmp_path / "out")) is None  # it is complete, whatever it has left
+        assert convert_alone(scene, tmp_path / "out") is None  # it is complete, whatever it has left
         scene.publish()
         release(scene.log, [EVERYTHING])
         scene.publish()
@@ -89,8 +87,7 @@ def test_what_an_output_lacks_stays_for_it_and_so_does_what_comes_behind(engine:
     scene.write(1, 4)
     scene.publish()  # 1 and 4 are parked for one; two lacks them all
     scene.write(5, 9, objects=7)
-    with publisher_stopped(scene):
-        ordered(order(scene, tmp_path / "out"))
+    convert_alone(scene, tmp_path / "out")
     assert converted(tmp_path / "out") == [5, 6]  # 7 to 9 are of objects that outputs lack rows of
     assert scene.waiting() == [1, 2, 3, 4, 7, 8, 9]
     scene.receivers["one"].again, scene.receivers["two"].away = set(), False
@@ -109,8 +106,7 @@ def test_a_paused_output_gets_what_is_converted_when_it_is_resumed(engine: Engin
     scene.publish()
     scene.write(4, 20)
     scene.table.write(21, key="nonsense")
-    with publisher_stopped(scene):
-        marked = ordered(order(scene, tmp_path / "out"))
+    marked = convert_alone(scene, tmp_path / "out")
     assert marked is not None
     assert marked.kept_for == ("two",)
     assert scene.waiting() == list(range(1, 22))
@@ -128,12 +124,10 @@ def test_an_output_that_was_paused_gets_the_next_conversion_as_well(engine: Engi
     scene = Scene(engine, "one")
     pause(scene, "one")
     scene.write(1, 3)
-    with publisher_stopped(scene):
-        ordered(order(scene, tmp_path / "first"))
+    convert_alone(scene, tmp_path / "first")
     resume(scene, "one")
     scene.write(4, 6)
-    with publisher_stopped(scene):
-        marked = ordered(order(scene, tmp_path / "second"))
+    marked = convert_alone(scene, tmp_path / "second")
     assert marked is not None
     assert (marked.kept_for, converted(tmp_path / "second")) == (("one",), [4, 5, 6])
     scene.add("two")
@@ -156,8 +150,7 @@ def test_an_output_that_comes_later_does_not_get_what_was_converted(
     scene.add("two")
     scene.publish()
     if killed:
-        with publisher_stopped(scene):
-            ordered(order(scene, tmp_path / "out", overwrite=True))
+        convert_alone(scene, tmp_path / "out", overwrite=True)
         assert converted(tmp_path / "out") == [1, 2, 3, 4, 5, 6]
         scene.write(7, 7)
         scene.publish()
@@ -175,13 +168,11 @@ def test_an_output_that_comes_later_does_not_get_what_was_converted(
 def test_a_conversion_that_was_not_told_to_mark_marks_later_what_is_still_free(engine: Engine, tmp_path: Path) -> None:
     scene = Scene(engine, "one")
     scene.write(1, 9)
-    with publisher_stopped(scene):
-        ordered(order(scene, tmp_path / "out", marks=False))
+    convert_alone(scene, tmp_path / "out", marks=False)
     assert scene.waiting() == list(range(1, 10))
     hold(scene.log, [(4, 4)], by="ann")
     scene.table.run("UPDATE event_log SET status = 'S' WHERE record_id = 1")
-    with publisher_stopped(scene):
-        marked = ordered(order(scene, tmp_path / "out"))
+    marked = convert_alone(scene, tmp_path / "out")
     assert marked is not None
     assert (marked.rows, marked.left, scene.waiting()) == (6, 2, [4, 7])
     assert not (tmp_path / "out" / UNMARKED).exists()
@@ -219,8 +210,7 @@ def test_who_holds_a_row_that_is_being_converted_is_too_late(
         return found
 
     monkeypatch.setattr(ConversionPlace, "seal", held_then)
-    with publisher_stopped(scene):
-        marked = ordered(order(scene, tmp_path / "out"))
+    marked = convert_alone(scene, tmp_path / "out")
     assert marked is not None
     assert (marked.rows, scene.waiting(), late) == (6, [], [(name_conversion(str(tmp_path / "out")),)])
 
@@ -241,8 +231,7 @@ def test_who_holds_rows_all_the_time_keeps_no_conversion_from_its_end(
         return transaction(self, **more)
 
     monkeypatch.setattr(ConversionPlace, "transaction", held_before)
-    with publisher_stopped(scene):
-        marked = ordered(order(scene, tmp_path / "out"))
+    marked = convert_alone(scene, tmp_path / "out")
     assert marked is not None
     assert converted(tmp_path / "out") == list(range(1, 21))
     assert scene.waiting() == list(range(21, last[0] + 1))
@@ -262,8 +251,7 @@ def test_what_comes_while_rows_are_converted_is_left_to_the_next_one(
         return found
 
     monkeypatch.setattr(ConversionPlace, "seal", written_then)
-    with publisher_stopped(scene):
-        ordered(order(scene, tmp_path / "out"))
+    convert_alone(scene, tmp_path / "out")
     assert (converted(tmp_path / "out"), scene.waiting()) == ([1, 2, 3, 4, 5, 6], [-3, -2, -1, 0, 7, 8, 9])
 
 
@@ -280,33 +268,19 @@ def test_a_conversion_of_which_nothing_has_appeared_is_given_back_by_who_comes_n
 
 
 @pytest.mark.parametrize("page", [2, 3, 100])
-def test_behind_a_row_about_a_whole_table_that_is_held_nothing_goes(
-    engine: Engine, tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("held, gone", [(4, [1, 2, 3]), (1, [2, 3])], ids=["it is held", "one before it is held"])
+def test_nothing_goes_behind_a_row_about_a_whole_table_that_waits(
+    engine: Engine, tmp_path: Path, page: int, held: int, gone: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(free_rows, "PAGE_ROWS", page)
     scene = Scene(engine, "one")
     scene.write(1, 3)
     scene.table.write(4, key="*", event_type=7)
     scene.write(5, 7)
-    hold(scene.log, [(4, 4)], by="ann")
-    with publisher_stopped(scene):
-        ordered(order(scene, tmp_path / "out"))
-    assert (converted(tmp_path / "out"), scene.waiting()) == ([1, 2, 3], [4, 5, 6, 7])
-
-
-@pytest.mark.parametrize("page", [2, 3, 100])
-def test_a_row_about_a_whole_table_waits_for_a_held_one(
-    engine: Engine, tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(free_rows, "PAGE_ROWS", page)
-    scene = Scene(engine, "one")
-    scene.write(1, 3)
-    scene.table.write(4, key="*", event_type=7)
-    scene.write(5, 7)
-    hold(scene.log, [(1, 1)], by="ann")
-    with publisher_stopped(scene):
-        ordered(order(scene, tmp_path / "out"))
-    assert (converted(tmp_path / "out"), scene.waiting()) == ([2, 3], [1, 4, 5, 6, 7])
+    hold(scene.log, [(held, held)], by="ann")
+    convert_alone(scene, tmp_path / "out")
+    left = [number for number in range(1, 8) if number not in gone]
+    assert (converted(tmp_path / "out"), scene.waiting()) == (gone, left)
 
 
 @pytest.mark.parametrize("page", [2, 3, 100])
@@ -321,8 +295,7 @@ def test_rows_of_one_number_are_left_together_with_what_is_behind_each_of_them(
     for number, key in ((5, "idu=7"), (6, "idu=8"), (7, "idu=9"), (8, "nonsense")):
         scene.table.write(number, key=key)
     hold(scene.log, [(4, 4)], by="ann")
-    with publisher_stopped(scene):
-        ordered(order(scene, tmp_path / "out"))
+    convert_alone(scene, tmp_path / "out")
     assert (converted(tmp_path / "out"), scene.waiting()) == ([1, 2, 3, 5], [4, 4, 6, 7])
 
 
@@ -354,8 +327,7 @@ def test_a_paused_output_and_holds_leave_each_their_rows(engine: Engine, tmp_pat
     scene.publish()  # two has 1 to 3 ahead, which block nothing
     scene.write(4, 9)
     hold(scene.log, [(5, 5)], by="ann")
-    with publisher_stopped(scene):
-        marked = ordered(order(scene, tmp_path / "out"))
+    marked = convert_alone(scene, tmp_path / "out")
     assert marked is not None
     assert converted(tmp_path / "out") == [4, 6, 7, 9]
     release(scene.log, [EVERYTHING])
@@ -412,8 +384,7 @@ def test_killed_at_any_point_and_given_again_it_loses_nothing_and_doubles_nothin
         with publisher_stopped(scene), dying(number) as death:
             ordered(order(scene, out))
         scene.publish()  # a publisher comes first
-        with publisher_stopped(scene):
-            ordered(order(scene, out))
+        convert_alone(scene, out)
         resume(scene, "two")
         scene.write(12, 12)
         scene.publish()

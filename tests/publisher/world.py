@@ -45,6 +45,7 @@ from tests.publisher.breaking import Statements
 from tests.publisher.forgetting import Disk
 from tests.publisher.judging import judge, judge_retries, judge_sending, waits
 from tests.publisher.keeping import change_outputs, excuse, keep
+from tests.publisher.laws import TWICE
 from tests.publisher.looking import Looks
 from tests.publisher.operating import let_go, operate, sent_again
 from tests.publisher.real import REAL, hidden_in
@@ -304,7 +305,7 @@ class World:
             if self.standbys.excuses(target):
                 target.repeats[uid] += 1
                 return
-            self.fail("doubled", target.name, uid, record)
+            self.fail(TWICE, target.name, uid, record)
 
     def sending(self, name: str, records: Sequence[int]) -> None:
         judge_sending(self, name, records)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from math import inf
 
 from msgspec import Struct
 
 from tests.hardening.ledger.book import Ledger, Op, Place, Version
+from tests.publisher.laws import LOST, OUT_OF_ORDER, STILL_WAITS, Arrival, Due, find_overtaken, judge_status
 
 FIELDS = "thing"
 """The table of which every field is logged, so that each version is told."""
@@ -184,15 +186,12 @@ def _captured(entry: Entry) -> bool:
 
 def _letter(place: Place, entry: Entry, answers: Mapping[int, str]) -> Finding | None:
     """What is wrong with the letters of a version's rows."""
-    expected = {answers.get(entry.record, "S")}
-    actual = {row.letter for row in entry.rows}
+    expected = answers.get(entry.record, "S")
     if place[0] == READ_BACK and all(row.letter == "W" and row.reason == "vanished" for row in entry.rows):
         return None
-    if actual == expected:
-        return None
-    if "N" in actual:
-        return entry.finding("still waits")
-    return entry.finding("wrong letter", f"{''.join(sorted(expected))} was to be; {entry.rows[-1].reason}")
+    what = judge_status(entry.statuses, expected)
+    why = "" if what in (None, STILL_WAITS) else f"{expected} was to be; {entry.rows[-1].reason}"
+    return None if what is None else entry.finding(what, why)
 
 
 def _output(
@@ -238,16 +237,15 @@ class _Object:
         self.seen = seen
         self.again = again
         self.found: list[Finding] = []
+        self.counts: Counter[int] = Counter()
         self.first: list[tuple[Seen, Entry]] = []
         """What came, each change where it came first."""
         self._meet()
 
     def fields(self) -> list[Finding]:
         """Each version is told, as it was."""
-        told = {entry.version.number for _, entry in self.first}
         for entry in self.entries:
-            if entry.version.number not in told and not set(entry.statuses) & set("NEF"):
-                self._find(entry, "lost")
+            self._count(entry, must_come=not {*entry.statuses} & {*"NEF"})
         for seen, entry in self.first:
             version = entry.version
             if (seen.op, seen.number, seen.text) != self._as_told(version):
@@ -262,15 +260,14 @@ class _Object:
                 continue
             number = seen.number or 0
             if number < max(newest, entry.version.number):
-                self._find(entry, "out of order", f"version {number} after {newest} at {seen.where}")
+                self._find(entry, OUT_OF_ORDER, f"version {number} after {newest} at {seen.where}")
             newest = max(newest, number)
         told = {entry.record for _, entry in self.first}
         last = max([*told, *[entry.record for entry in self.entries if entry.statuses == "E"]], default=0)
         for entry in self.entries:
             superseded = entry.rows[-1].reason == "superseded" or entry.record in self.elsewhere
             beaten = superseded and entry.record < last
-            if entry.statuses == "S" and entry.record not in told and not beaten:
-                self._find(entry, "lost")
+            self._count(entry, must_come=entry.statuses == "S" and not beaten)
         newest_entry = self.entries[-1]
         refused = newest_entry.statuses == "E"  # by the receiver, which then has what it took before
         if self.first and not refused and newest_entry.version.op != "D" and number != newest_entry.version.number:
@@ -280,32 +277,30 @@ class _Object:
     def _meet(self) -> None:
         """Finds the versions that changes speak of; says which came too often, and which after a later one."""
         by_record = {row.record: entry for entry in self.entries for row in entry.rows}
-        counts: Counter[int] = Counter()
-        newest = 0
         for seen in self.seen:
             entry = by_record.get(seen.record)
             if entry is None:
                 self.found.append(_stranger(self.shown, seen, seen.place))
                 continue
-            counts[entry.record] += 1
-            if counts[entry.record] > 1:
+            self.counts[entry.record] += 1
+            if self.counts[entry.record] > 1:
                 continue
             self.first.append((seen, entry))
             if seen.who not in (None, entry.version.who):
                 self._find(entry, "somebody else's", f"{seen.who} at {seen.where}")
-            if entry.record < newest and not self._asked(entry):
-                self._find(entry, "out of order", f"after row {newest} at {seen.where}")
-            newest = max(newest, entry.record)
-        for entry in self.entries:
-            self._count(entry, counts[entry.record])
+        for place, _, newest in find_overtaken(Arrival(entry.version.place, entry.record) for _, entry in self.first):
+            seen, entry = self.first[place]
+            if not self._asked(entry):
+                self._find(entry, OUT_OF_ORDER, f"after row {newest} at {seen.where}")
 
-    def _count(self, entry: Entry, count: int) -> None:
-        wanted = 1 + self._asked(entry)
-        least = 1 if self.shown.replaces else wanted
-        if count > wanted and not self.shown.repeats:
-            self._find(entry, "twice", f"{count} times, {wanted} were to be")
-        elif 0 < count < least and entry.statuses != "E":  # else the receiver has refused it the second time
-            self._find(entry, "lost", f"{count} times, {wanted} were to be, because it was asked for again")
+    def _count(self, entry: Entry, *, must_come: bool) -> None:
+        """A version comes once, and once more where somebody asked for it; but where a receiver refused it then."""
+        count, wanted = self.counts[entry.record], 1 + self._asked(entry)
+        least = 1 if self.shown.replaces or entry.statuses == "E" else wanted
+        due = Due(least if must_come or count else 0, inf if self.shown.repeats else wanted)
+        if what := due.judge(count):
+            asked = ", because it was asked for again" if what == LOST and count else ""
+            self._find(entry, what, f"{count} times, {wanted} were to be{asked}")
 
     def _asked(self, entry: Entry) -> int:
         return max([self.again.get(row.record, 0) for row in entry.rows])

@@ -27,14 +27,23 @@ _numbers = count(1)
 class Command:
     """A call of eventlog, after the lines of a `program`. `name` is unique in its folder."""
 
-    def __init__(self, folder: Path, *arguments: str, out: Path | None = None, program: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        out: Path | None = None,
+        program: str = "",
+        environment: Mapping[str, str] = {},  # nobody changes it
+    ) -> None:
         self.name = f"{arguments[0]}{next(_numbers)}"
         self.config = Path(arguments[arguments.index("--config") + 1])
         self.err = folder / f"{self.name}.err"
         self.frozen = False
         self.asked = False
         with self.err.open("ab") as err, (out or folder / f"{self.name}.out").open("ab") as said:
-            self.process = Forked(*arguments, environment=os.environ, out=said, err=err, program=program)
+            self.process = Forked(
+                *arguments, environment={**os.environ, **environment}, out=said, err=err, program=program
+            )
 
     @property
     def alive(self) -> bool:

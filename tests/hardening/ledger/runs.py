@@ -7,7 +7,7 @@ import re
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import cycle
 from pathlib import Path
@@ -15,9 +15,13 @@ from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Engine, text
+from sqlalchemy import URL, Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from eventlog.capture.install import install
+from eventlog.capture.track import track
+from eventlog.sql.names import LogNames
+from eventlog.tracked.options import Style, TriggerOptions
 from tests.hardening.ledger.book import Ledger
 from tests.hardening.ledger.breaking import Breakable, BreakableFiles, tables_behind, trouble
 from tests.hardening.ledger.checking import FIELDS, IMAGES, READ_BACK, Finding, LogRow, Shown, check
@@ -43,6 +47,7 @@ DRAIN: Final = 60.0
 LONGEST_DRAIN: Final = 900.0
 """Seconds after which a publisher is at fault that writes again and again and settles too little."""
 
+STYLES: Final = {FIELDS: Style.FIELD, READ_BACK: Style.ROW_BACK, IMAGES: Style.IMAGE}
 OCCUPIED: Final = 75
 
 
@@ -145,7 +150,7 @@ class Run:
     def open(self) -> Iterator[None]:
         """A log, and the outputs."""
         with self._stack:
-            prepare(self.engine)
+            prepare(self.engine, TABLES, STYLES)
             self.outputs = [self._output(name) for name in self.cell.outputs]
             yield
 
@@ -174,14 +179,8 @@ class Run:
                 assert url.port is not None
                 self._proxies[name] = self._stack.enter_context(Proxy(url.host, url.port))
             url = url.set(host="127.0.0.1", port=self._proxies[name].port)
-        future = "true" if "future" in self.cell.histories else "false"
-        file.write_text(
-            f'[source]\nurl = "{url.render_as_string(hide_password=False)}"\n[publisher]\nallow_loopback = true\n'
-            f"lease = 0.5\npolling_interval = 1\nquery_limit = 500\nretry_first = 0.05\nretry_longest = 0.2\n"
-            f"batch_size = 1\nhandle_future_events = {future}\n"
-            + "".join(f"[[output]]\n{self._named(output)}" for output in self.outputs)
-        )
-        return file
+        outputs = [self._named(output) for output in self.outputs]
+        return write_config(file, url, outputs, handle_future_events="future" in self.cell.histories)
 
     def _named(self, output: Output) -> str:
         """An output's part of the configuration; it has a name of its own where somebody asks for it by name."""
@@ -415,22 +414,29 @@ def _kind(finding: Finding) -> str:
     return f"{finding.what} in {finding.output}" if finding.output else finding.what
 
 
-def prepare(engine: Engine) -> None:
-    """A log and tracked tables."""
-    from eventlog.capture.install import install
-    from eventlog.capture.track import track
-    from eventlog.sql.names import LogNames
-    from eventlog.tracked.options import Style, TriggerOptions
-
+def prepare(engine: Engine, statements: Sequence[str], styles: Mapping[str, Style]) -> None:
+    """A log, and tables that are tracked in these styles."""
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":
             connection.exec_driver_sql("PRAGMA journal_mode=wal")
-        for statement in TABLES:
+        for statement in statements:
             connection.execute(text(statement))
     install(engine, LogNames())
-    track(engine, [FIELDS], TriggerOptions(style=Style.FIELD), LogNames())
-    track(engine, [READ_BACK], TriggerOptions(style=Style.ROW_BACK), LogNames())
-    track(engine, [IMAGES], TriggerOptions(style=Style.IMAGE), LogNames())
+    for table, style in styles.items():
+        track(engine, [table], TriggerOptions(style=style), LogNames())
+
+
+def write_config(file: Path, url: URL | str, outputs: Iterable[str], **publisher: object) -> Path:
+    """A configuration for publishers that try again and take over soon."""
+    if not isinstance(url, str):
+        url = url.render_as_string(hide_password=False)
+    settings = {"lease": 0.5, "polling_interval": 1, "query_limit": 500, "batch_size": 1, **publisher}
+    said = "".join(f"{name} = {str(value).lower()}\n" for name, value in settings.items())
+    file.write_text(
+        f'[source]\nurl = "{url}"\n[publisher]\nallow_loopback = true\nretry_first = 0.05\nretry_longest = 0.2\n{said}'
+        + "".join(f"[[output]]\n{output}" for output in outputs)
+    )
+    return file
 
 
 def target_beside(engine: Engine, folder: Path) -> str:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -154,8 +154,11 @@ class Receiver:
         return mood
 
 
+R = TypeVar("R", bound=Receiver)
+
+
 @contextmanager
-def receiving(receiver: Receiver) -> Iterator[Receiver]:
+def receiving(receiver: R) -> Iterator[R]:
     """The receiver at work."""
 
     class Handler(BaseHTTPRequestHandler):

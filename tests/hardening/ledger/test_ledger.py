@@ -7,7 +7,6 @@ case; the same command goes on after the last one.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
@@ -59,12 +58,8 @@ def grouped(found: Iterable[Case], *others: pytest.MarkDecorator) -> list[Any]:
 @pytest.fixture(scope="module")
 def crashing() -> Iterator[Crashing]:
     """A PostgreSQL server of our own, and what stops it at once and starts it again."""
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-ledger-"))
-    try:
-        with own_server(folder) as found:
-            yield found
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with own_server() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from sqlalchemy import Engine, create_engine
 from tests.hardening.ledger.book import Ledger
 from tests.hardening.ledger.checking import Finding, Shown, check
 from tests.hardening.ledger.publishers import Command, within
-from tests.hardening.ledger.runs import KAFKA, Cell, Run, Servers, prepare, read_log, waiting
-from tests.hardening.ledger.writers import SPAN, Writer
+from tests.hardening.ledger.runs import KAFKA, STYLES, Cell, Run, Servers, prepare, read_log, waiting
+from tests.hardening.ledger.writers import SPAN, TABLES, Writer
 
 REFUSED = 78
 TOLD = re.compile(r"belongs to|another log").search
@@ -35,7 +35,7 @@ def test_two_logs_do_not_mix_in_one_target(
     first = Run(Cell(outputs=[output], handovers=[], moods="success"), sqlite, tmp_path, servers)
     other = create_engine(f"sqlite:///{tmp_path / 'other.db'}")
     with first.open():
-        prepare(other)
+        prepare(other, TABLES, STYLES)
         second = Run(first.cell, other, tmp_path)
         second.outputs = first.outputs
         writers = Writer(sqlite, first.ledger, 1, 1), Writer(other, second.ledger, 2, 1)
