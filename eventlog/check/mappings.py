@@ -71,7 +71,9 @@ def _of_output(
             found = [*_of_columns(where, source, table, columns, options, is_together=output.takes_all_values)]
             yield from found
             if not found and (fault := output.find_mapping_fault(table, behind)):
-                yield warning("mapping", f"{where}: {fault}", "Mend the mapping: all rows of this table end E.")
+                yield warning(
+                    "mapping", f"{where}: {fault}", "Change the mapping: as it is, all rows of this table end E."
+                )
 
 
 def _untracked(where: str, source: Table, columns: Sequence[str]) -> Point:

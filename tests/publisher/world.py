@@ -123,8 +123,7 @@ class World:
         self.busy: set[str] = set()
         self.next = 1
         self.held: dict[int, set[tuple[str, str]]] = {}
-        self.held_late = set[int]()
-        """Those of which the row had its letter before anybody could hold it: a target that forgets it gets it again."""
+        self.held_late = set[int]()  # had their letter before: a target that forgets them gets them again
         self.targets: dict[str, Target] = {}
         self.added: dict[str, tuple[set[int], set[int], set[int]]] = {}
         self.frozen: list[Any] = []
