@@ -25,6 +25,7 @@ from tests.publisher.forgetting import JOURNAL
 from tests.publisher.real import real_targets
 from tests.publisher.sharing import have_key
 from tests.publisher.world import World
+from tests.support.logged import with_bare_names
 
 NAMES = LogNames()
 _running: list[World] = []
@@ -32,7 +33,7 @@ _running: list[World] = []
 
 def opened(url: str) -> Engine:
     """Open a database with a log and a journal; it need not outlive the machine."""
-    return made(connect(url, may_create=True))
+    return made(with_bare_names(connect(url, may_create=True)))
 
 
 def _hurries(connection: Any, _: Any) -> None:
