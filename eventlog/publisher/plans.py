@@ -58,6 +58,14 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     trace: BatchTrace | None = None
     is_prepared: bool = False
 
+    @property
+    def is_plain(self) -> bool:
+        """Return True if all it takes are new rows, and none of them waits."""
+        taken = self.taken
+        if taken.sealed is None or taken.batches or taken.unparked or taken.parked or taken.gone:
+            return False
+        return not (self.again or self.readable)
+
 
 class FinishedRows(Struct, frozen=True):
     """Rows that got their status, and how many of them which."""

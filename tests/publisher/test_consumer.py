@@ -239,6 +239,8 @@ def test_no_plan_is_made_ahead_by_tables_as_they_were(
     with monkeypatch.context() as tracking:
         tracking.setattr(Journal, "plan", tracked_meanwhile)
         assert process.consumer.turn(process.tenure).documents == 5
+    # What was made ahead is not planned: it was made of what the journal was before.
+    assert process.consumer.turn(process.tenure).documents == 0
     assert process.consumer.turn(process.tenure).stale is not None
     process.die()
     assert len(told(tmp_path)) == 5
