@@ -127,9 +127,7 @@ class Consumer:
             self._target.resolve(self._books)
         if self._ahead is not None:
             made, self._ahead = self._ahead, None
-            if is_beside := self._may_plan_beside(made):
-                self._books.made = made
-            else:
+            if not (is_beside := self._may_plan_beside(made)):
                 self._plan(made)
             return self._send(made, now, is_planned=not is_beside)
         with self._journal.at_new_rows(self.name) as let_others_take:
@@ -237,7 +235,7 @@ class Consumer:
     def _deliver_beside(self, made: TakePlan, now: int, *, is_planned: bool) -> None:
         """Delivers in a thread of its own, while this one takes the next rows and makes their plan."""
         # Read before the thread begins, which writes into both what is reckoned here.
-        memory, documents = self._journal.copy_memory(self.name, made.taken.records), made.encoded.documents
+        memory = self._journal.copy_memory(self.name, made.taken.records)
         with haste():
             give = self._deliver if is_planned else self._plan_and_deliver
             delivering = beside(f"eventlog-delivers-{self.name}", partial(give, made, now))
