@@ -222,10 +222,11 @@ class Consumer:
 
     def _may_plan_beside(self, made: TakePlan) -> bool:
         """Return True if the rows behind a plan can be taken before it is in the journal: nothing else decides which."""
-        # What is behind a transaction's rows is asked of the journal as it is.
-        whole = self.output.whole or self.output.format.counts
+        # What is behind a transaction's rows is asked of the journal as it is, and so are batches of others.
+        if self.output.whole or self.output.format.counts or len(self._journal.places) > 1:
+            return False
         asked = made.planned and self.output.sink.capabilities.resolves
-        return bool(asked) and made.is_plain and not whole and self._may_make_ahead(made)
+        return bool(asked) and made.is_plain and self._may_make_ahead(made)
 
     def _plan_and_deliver(self, made: TakePlan, now: int) -> bool:
         """Enter a plan in the journal, then deliver it."""
