@@ -32,11 +32,9 @@ def plan_plainly(memory: Memory, name: str, plan: TakePlan) -> tuple[JournalRow,
     A plan is plain if nothing waits and nobody else publishes: its new rows are all in one row.
     """
     taken = plan.taken
-    if taken.sealed is None or len(plan.planned) != 1 or memory.stamp != taken.stamp:
+    if not plan.is_plain or len(plan.planned) != 1 or memory.stamp != taken.stamp:
         return None
-    if taken.batches or taken.unparked or taken.parked or taken.gone:
-        return None
-    if plan.again or plan.readable or plan.over or plan.outcomes:
+    if plan.over or plan.outcomes:
         return None
     if memory.outputs.keys() != {name} or memory.any_parked or memory.batches or memory.planned:
         return None

@@ -21,6 +21,7 @@ from eventlog.publisher.row_outcomes import POSITION
 from eventlog.publisher.selection import Parking, Take
 from eventlog.publisher.tables import EVER, JournalRow, Parked
 from eventlog.publisher.traces import BatchTrace
+from eventlog.sources.marks import RowRanges
 
 
 class _Again(Struct):
@@ -73,10 +74,9 @@ class PlanMaker:
         asked = self._output.sink.capabilities.resolves
         planned = plan_documents(plan_id, taken, encoded, parked_again, asked=asked)
         # What is in no document and does not come again is over: nothing is published of it.
-        over = {event.position[0] for event in taken.events} - parked_again
+        over = taken.numbers - RowRanges.of(parked_again)
         for documents in planned:
-            for detail in documents.details:
-                over.difference_update(detail.records)
+            over -= documents.records
         outcomes: dict[int, Outcome] = {}
         if over and encoded.outcomes:
             ended = encoded.outcomes

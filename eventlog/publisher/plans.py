@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
@@ -15,9 +15,11 @@ from eventlog.core.model import Count, Outcome, Status, Unreadable
 from eventlog.publisher.encode import Encoded
 from eventlog.publisher.selection import Take
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
-from eventlog.sources.marks import RowRanges
+from eventlog.sources.marks import NO_ROWS, RowRanges
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from eventlog.core.associations import Association
     from eventlog.publisher.decide import Cause, Decider
     from eventlog.publisher.traces import BatchTrace
@@ -38,8 +40,8 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     """Where the rows of a take go: into documents, to those that come `again`, or over, unpublished.
 
     `readable` are tables that could not be read before: the rows of theirs that wait may go. `unread` are tables that
-    cannot be read since. `is_asked` says that the target can be asked what it has, and `is_prepared` that its sink has
-    prepared the documents already.
+    cannot be read since. `is_asked` says that the target can be asked what it has, and `preparing` ends when its sink has
+    prepared the documents.
     """
 
     taken: Take
@@ -50,13 +52,18 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     planned: Sequence[OnTheWay] = ()
     again: Sequence[Parked] = ()
     readable: Sequence[str] = ()
-    over: Collection[int] = ()
+    over: RowRanges = NO_ROWS
     outcomes: Mapping[int, Outcome] = {}
     encoded: Encoded = Encoded()
     decider: Decider | None = None
     unread: Mapping[str, Unreadable] = {}
     trace: BatchTrace | None = None
-    is_prepared: bool = False
+    preparing: Future[None] | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Return True if all it takes are new rows, and none of them waits."""
+        return self.taken.is_plain and not (self.again or self.readable)
 
 
 class FinishedRows(Struct, frozen=True):

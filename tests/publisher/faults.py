@@ -240,6 +240,25 @@ FAULTS = [
             "enter_finished",
         ),
     ),
+    # a plan that is entered while the next rows are read
+    JournalFault(
+        "rows that are being planned are read again",
+        MEMORY,
+        "planned = {**self.planned, name: RowRanges.union([self.planned.get(name, NO_ROWS), entering])}",
+        "planned = {**self.planned}",
+    ),
+    JournalFault(
+        "the next rows are read before a plan parks some",
+        "plans.py",
+        "return self.taken.is_plain and not (self.again or self.readable)",
+        "return self.taken.is_plain",
+    ),
+    JournalFault(
+        "the next rows are read before those that waited are planned",
+        TAKE,
+        "return self.sealed is not None and not (self.batches or self.unparked or self.parked or self.gone)",
+        "return self.sealed is not None",
+    ),
     # transactions
     JournalFault(
         "what is left of a transaction is told alone", "planner:PlanMaker._encode", gives("may_leave", "False", "any")

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import Engine, event, text
 
 from eventlog.capture.install import install
 from eventlog.publisher import consumer, journal_view, memory, proven, reader, selection
@@ -25,6 +25,7 @@ from tests.publisher.forgetting import JOURNAL
 from tests.publisher.real import real_targets
 from tests.publisher.sharing import have_key
 from tests.publisher.world import World
+from tests.support.logged import with_bare_names
 
 NAMES = LogNames()
 _running: list[World] = []
@@ -32,8 +33,7 @@ _running: list[World] = []
 
 def opened(url: str) -> Engine:
     """Open a database with a log and a journal; it need not outlive the machine."""
-    # The kit's own statements name no schema, and our sessions look in none.
-    return made(connect(url, may_create=True) if url.startswith("sqlite") else create_engine(url))
+    return made(with_bare_names(connect(url, may_create=True)))
 
 
 def _hurries(connection: Any, _: Any) -> None:
