@@ -225,11 +225,10 @@ class Consumer:
 
     def _may_plan_beside(self, made: TakePlan) -> bool:
         """Return True if the rows behind a plan can be taken before it is in the journal: nothing else decides which."""
-        # What is behind a transaction's rows is asked of the journal as it is, and so are batches of others.
-        if self.output.whole or self.output.format.counts or len(self._journal.places) > 1:
-            return False
+        # Of several outputs, which rows are new is decided by what the others seal.
+        is_alone = len(self._journal.places) <= 1
         asked = made.planned and self.output.sink.capabilities.resolves
-        return bool(asked) and made.is_plain and self._may_make_ahead(made)
+        return bool(asked) and is_alone and made.is_plain and self._may_make_ahead(made)
 
     def _plan_and_deliver(self, made: TakePlan, now: int) -> bool:
         """Enter a plan in the journal, then deliver it."""
@@ -267,7 +266,8 @@ class Consumer:
                 return None
         trace = self._traces.join(self.name, taken, began, self._journal)
         try:
-            made = self._maker.make(self._decider, taken, now, row, after=documents[-1].id, trace=trace)
+            look = partial(self._journal.reading_beside, memory)
+            made = self._maker.make(self._decider, taken, now, row, after=documents[-1].id, trace=trace, look=look)
             if made.planned and self.output.sink.capabilities.prepares:
                 # Whoever plans it waits for that: the disk may take longer than it takes to read on.
                 prepare = partial(self.output.sink.prepare, made.plan, made.encoded.documents)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain
 from operator import attrgetter
 
@@ -15,6 +16,7 @@ from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, causes_of
 from eventlog.publisher.encode import Encoded, KeptWriter, Part, encode, plan_documents, waits
+from eventlog.publisher.journal_view import View
 from eventlog.publisher.plans import TakeAgainError, TakePlan, name_plan, read_plan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.row_outcomes import POSITION
@@ -30,6 +32,10 @@ class _Again(Struct):
     rows: Sequence[Parked] = ()
     faulty: set[str] = set()
     unread: dict[str, Unreadable] = {}
+
+
+Look = Callable[[], AbstractContextManager[View]]
+"""Opens the journal for reading."""
 
 
 class PlanMaker:
@@ -51,12 +57,14 @@ class PlanMaker:
         after: str,
         trace: BatchTrace | None,
         history: int | None = None,
+        look: Look | None = None,
     ) -> TakePlan:
-        """Decide the rows of a take; with `history`, nobody has checked it yet.
+        """Decide the rows of a take; with `history`, nobody has checked it yet. `look` opens the journal as the take
+        saw it, where another thread writes there.
 
         TakeAgainError if the tables may look another way by now.
         """
-        encoded = self._encode(decider, taken, now, row.transactions, after, trace)
+        encoded = self._encode(decider, taken, now, row.transactions, after, trace, look or self._journal.reading)
         if history is not None and (encoded.outcomes or encoded.left):
             with self._journal.reading() as view:
                 is_current = decider.knows_tables(view)
@@ -106,6 +114,7 @@ class PlanMaker:
         counts: TransactionCounts,
         after: str,
         trace: BatchTrace | None,
+        look: Look,
     ) -> Encoded:
         """Write the documents of a take for the output."""
         name, format_ = self._output.name, self._output.format
@@ -120,7 +129,7 @@ class PlanMaker:
             groups = _one_after_the_other(taken, left_before)
         going_on = None
         if (format_.counts or self._output.whole) and taken.events:
-            with self._journal.reading() as view:
+            with look() as view:
                 going_on = view.going_on(name, taken, now)
         span = span_of_decision = None
         if trace is not None:
