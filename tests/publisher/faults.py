@@ -243,21 +243,18 @@ FAULTS = [
     # a plan that is entered while the next rows are read
     JournalFault(
         "rows that are being planned are read again",
-        MEMORY,
-        "planned = {**self.planned, name: RowRanges.union([self.planned.get(name, NO_ROWS), entering])}",
-        "planned = {**self.planned}",
+        "memory:Memory.copy_beside",
+        gives("planned", "{**self.planned}", "entering"),
     ),
     JournalFault(
         "the next rows are read before a plan parks some",
-        "plans.py",
-        "return self.taken.is_plain and not (self.again or self.readable)",
-        "return self.taken.is_plain",
+        "plans:TakePlan.is_plain",
+        gives("return", "self.taken.is_plain"),
     ),
     JournalFault(
         "the next rows are read before those that waited are planned",
-        TAKE,
-        "return self.sealed is not None and not (self.batches or self.unparked or self.parked or self.gone)",
-        "return self.sealed is not None",
+        "selection:Take.is_plain",
+        gives("return", "self.sealed is not None"),
     ),
     # transactions
     JournalFault(
