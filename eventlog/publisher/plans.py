@@ -63,7 +63,10 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     @property
     def is_plain(self) -> bool:
         """Return True if all it takes are new rows, and none of them waits."""
-        return self.taken.is_plain and not (self.again or self.readable)
+        taken = self.taken
+        if taken.sealed is None or taken.batches or taken.unparked or taken.parked or taken.gone:
+            return False
+        return not (self.again or self.readable)
 
 
 class FinishedRows(Struct, frozen=True):

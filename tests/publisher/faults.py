@@ -369,14 +369,14 @@ FAULTS = [
     JournalFault(
         "the next rows are read before a plan parks some",
         "plans.py",
-        "return self.taken.is_plain and not (self.again or self.readable)",
-        "return self.taken.is_plain",
+        "        return not (self.again or self.readable)\n",
+        "        return True\n",
     ),
     JournalFault(
         "the next rows are read before those that waited are planned",
-        TAKE,
-        "return self.sealed is not None and not (self.batches or self.unparked or self.parked or self.gone)",
-        "return self.sealed is not None",
+        "plans.py",
+        "if taken.sealed is None or taken.batches or taken.unparked or taken.parked or taken.gone:",
+        "if taken.sealed is None:",
     ),
     # transactions
     JournalFault(
