@@ -106,9 +106,7 @@ class Consumer:
         """Forget the plan made for the next turn; its rows are taken again."""
         if self._ahead is not None:
             self._traces.leave(self.name, self._ahead.trace)
-            made, self._ahead = self._ahead, None
-            if made.preparing is not None:
-                made.preparing.exception()  # waits for it: who asks the target sweeps what was prepared
+            self._ahead = None
 
     # --- what comes next --------------------------------------------------------------------------
 
@@ -173,8 +171,7 @@ class Consumer:
         books = self._books
         books.made, books.trace, books.complaint = made, made.trace, made.encoded.complaint or books.complaint
         # Before the plan: else one that the sink cannot write would be open in the journal.
-        # What failed beside is tried once more, and raised then.
-        if made.planned and (made.preparing is None or made.preparing.exception() is not None):
+        if made.planned and not made.is_prepared:
             self.output.sink.prepare(made.plan, made.encoded.documents)
         books.enter_finished(self._journal.plan(self.name, made))
         log_documents(self.name, made.encoded.documents)
@@ -269,9 +266,8 @@ class Consumer:
             look = partial(self._journal.reading_beside, memory)
             made = self._maker.make(self._decider, taken, now, row, after=documents[-1].id, trace=trace, look=look)
             if made.planned and self.output.sink.capabilities.prepares:
-                # Whoever plans it waits for that: the disk may take longer than it takes to read on.
-                prepare = partial(self.output.sink.prepare, made.plan, made.encoded.documents)
-                made = replace(made, preparing=beside(f"eventlog-prepares-{self.name}", prepare))
+                self.output.sink.prepare(made.plan, made.encoded.documents)
+                made = replace(made, is_prepared=True)
         except BaseException:
             self._traces.leave(self.name, trace)
             raise

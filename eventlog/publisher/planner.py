@@ -82,7 +82,12 @@ class PlanMaker:
         asked = self._output.sink.capabilities.resolves
         planned = plan_documents(plan_id, taken, encoded, parked_again, asked=asked)
         # What is in no document and does not come again is over: nothing is published of it.
-        over = taken.numbers - RowRanges.of(parked_again)
+        over, sealed = taken.records, taken.sealed
+        # By far the most common: rows that were read just now go, all of them, and nothing else.
+        if sealed is None or not sealed.is_new or taken.batches or taken.unparked or taken.parked:
+            over = RowRanges.of([event.position[0] for event in taken.events])
+        if parked_again:
+            over -= RowRanges.of(parked_again)
         for documents in planned:
             over -= documents.records
         outcomes: dict[int, Outcome] = {}

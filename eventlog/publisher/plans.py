@@ -18,8 +18,6 @@ from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.sources.marks import NO_ROWS, RowRanges
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from eventlog.core.associations import Association
     from eventlog.publisher.decide import Cause, Decider
     from eventlog.publisher.traces import BatchTrace
@@ -40,8 +38,8 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     """Where the rows of a take go: into documents, to those that come `again`, or over, unpublished.
 
     `readable` are tables that could not be read before: the rows of theirs that wait may go. `unread` are tables that
-    cannot be read since. `is_asked` says that the target can be asked what it has, and `preparing` ends when its sink has
-    prepared the documents.
+    cannot be read since. `is_asked` says that the target can be asked what it has, and `is_prepared` that its sink has
+    prepared the documents already.
     """
 
     taken: Take
@@ -58,12 +56,15 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     decider: Decider | None = None
     unread: Mapping[str, Unreadable] = {}
     trace: BatchTrace | None = None
-    preparing: Future[None] | None = None
+    is_prepared: bool = False
 
     @property
     def is_plain(self) -> bool:
         """Return True if all it takes are new rows, and none of them waits."""
-        return self.taken.is_plain and not (self.again or self.readable)
+        taken = self.taken
+        if taken.sealed is None or taken.batches or taken.unparked or taken.parked or taken.gone:
+            return False
+        return not (self.again or self.readable)
 
 
 class FinishedRows(Struct, frozen=True):

@@ -68,19 +68,6 @@ class Take(Struct, frozen=True, kw_only=True):
         return not (self.batches or self.unparked or self.gone) and self.sealed is None
 
     @property
-    def is_plain(self) -> bool:
-        """Return True if its rows are new ones, and all of them go."""
-        return self.sealed is not None and not (self.batches or self.unparked or self.parked or self.gone)
-
-    @property
-    def numbers(self) -> RowRanges:
-        """Return the rows that go."""
-        # By far the most common: none of them has gone since it was sealed.
-        if self.is_plain and len(self.events) == len(self.records):
-            return self.records
-        return RowRanges.of([event.position[0] for event in self.events])
-
-    @property
     def attempts(self) -> dict[int, int]:
         """Count the earlier attempts of rows."""
         return {waited.record: waited.attempts for waited in self.unparked if waited.attempts}

@@ -249,12 +249,12 @@ FAULTS = [
     JournalFault(
         "the next rows are read before a plan parks some",
         "plans:TakePlan.is_plain",
-        gives("return", "self.taken.is_plain"),
+        gives("return", "True", "again"),
     ),
     JournalFault(
         "the next rows are read before those that waited are planned",
-        "selection:Take.is_plain",
-        gives("return", "self.sealed is not None"),
+        "plans:TakePlan.is_plain",
+        without("unparked"),
     ),
     # transactions
     JournalFault(

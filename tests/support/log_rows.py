@@ -99,7 +99,7 @@ class LogRows:
         plan = TakePlan(
             taken=taken,
             again=parking.rows,
-            over=[number for number in numbers if number not in waiting],
+            over=RowRanges.of(number for number in numbers if number not in waiting),
             outcomes={number: outcome for number, outcome in said.items() if number not in waiting},
         )
         self.journal.plan(self.output, plan)

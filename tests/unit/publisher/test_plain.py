@@ -64,7 +64,7 @@ def test_the_example_is_plain() -> None:
     assert finish(DONE) is not None
 
 
-NOT_ENTERED = {"encoded", "decider", "unread", "trace", "preparing"}
+NOT_ENTERED = {"encoded", "decider", "unread", "trace", "is_prepared"}
 """What the journal does not have of a plan."""
 
 
