@@ -223,10 +223,13 @@ class Publisher:
 
     def read_ahead(self) -> set[int]:
         """Find the rows read for the next turn of an output."""
+        return self.made_ahead() | self.looked_at()
+
+    def made_ahead(self) -> set[int]:
+        """Find the rows of plans that were made for the next turn: nobody asks once more whether they wait."""
         plans_made = [consumer._ahead for consumer in self.consumers.values()]
         portions = [made.taken.events for made in plans_made if made is not None]
-        made_ahead = {event.position[0] for events in portions for event in events}
-        return made_ahead | self.looked_at()
+        return {event.position[0] for events in portions for event in events}
 
     def looked_at(self) -> set[int]:
         """Find the rows read by a look, and in no plan."""

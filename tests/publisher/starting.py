@@ -17,6 +17,7 @@ from tests.publisher.breaking import Statements
 from tests.publisher.forgetting import Disk
 from tests.publisher.looking import Looks
 from tests.publisher.restoring import Standbys
+from tests.publisher.targets import ASKABLE
 from tests.publisher.writing import OpenWriters
 
 if TYPE_CHECKING:
@@ -83,6 +84,17 @@ def draw_shapes(world: World, more: Random) -> None:
         world.commits, world.transaction_rows, world.busiest, world.last_key = 0.25, [2, 3, 4], 0, 1
         world.stubborn, world.unreadable, world.several = 0.6, 0.05, 0
         world.keepers, world.hesitant, world.max_attempts = 0, 0, 0
+    if world.seed % 20 == 13:
+        # One output alone is behind, and little is in its way: a plan is entered beside the reading of the next rows.
+        world.first = [ASKABLE[world.seed // 20 % len(ASKABLE)]]
+        world.limit, world.commits, world.transaction_rows = 3, 0.1, [9, 20]
+        world.total, world.restless, world.takes_rights, world.keepers = max(60, world.total), 0, 0, 0
+        world.busiest, world.last_key, world.hesitant = 0, 20, 0
+        world.operations, world.several, world.deletes = (
+            ["hold", "letter", "delete", "back", *["release"] * 4],
+            0,
+            False,
+        )
     world.undoing = 0.3 if world.seed % 7 == 3 else 0.0
     """How likely a receiver has undone a document that comes again, and wants it once more."""
     if world.undoing:

@@ -29,7 +29,7 @@ HISTORIES = {"sqlite": 142, "postgresql": 10, "mysql": 10}
 LONG_TIMES = 134
 """So many times as many make 20,000 with `--long`."""
 GROUPS = 4
-CALM_SEED, REAL_SEED, AT_ONCE_SEED = 16, 11, 8
+CALM_SEED, REAL_SEED, AT_ONCE_SEED, BESIDE_SEED = 16, 11, 8, 13
 PLAN = re.compile(r"\d{12}-[0-9a-f]{8}")
 
 
@@ -62,6 +62,13 @@ def test_no_history_is_worse_where_one_statement_enters_all(
     seeds = sorted({*of_today(range(scaled(20))), AT_ONCE_SEED})
     counts = sum((history(seed, postgresql) for seed in seeds), Counter[str]())
     assert counts["entered at once"] >= len(seeds)
+
+
+def test_no_history_is_worse_where_plans_are_entered_beside_the_next_rows(sqlite: Engine) -> None:
+    made(sqlite)
+    seeds = sorted({BESIDE_SEED, *(BESIDE_SEED + 20 * number for number in of_today(range(scaled(40))))})
+    counts = sum((history(seed, sqlite) for seed in seeds), Counter[str]())
+    assert counts["entered beside"]
 
 
 @pytest.mark.in_turn

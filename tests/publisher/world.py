@@ -327,13 +327,12 @@ class World:
         }
 
     def may_go(self, record: int) -> set[tuple[str, str]] | None:
-        """Return the plans by which a removed row may still come; None for any: others have its batch ahead, or it was
-        read for the next turn.
-        """
+        """Return the plans by which a removed row may still come; None for any: it has a batch, or was read ahead."""
         batches = self.ask("SELECT records FROM event_log_batch")
         sealed = any(record in RowRanges(map(tuple, json.loads(records))) for (records,) in batches)
-        read_ahead = not self.looks_again and self.publisher is not None and record in self.publisher.read_ahead()
-        return None if sealed or read_ahead else self.plans_with(record) | self.plans_carrying(record)
+        if self.publisher is not None:
+            sealed |= record in (self.publisher.made_ahead() if self.looks_again else self.publisher.read_ahead())
+        return None if sealed else self.plans_with(record) | self.plans_carrying(record)
 
     # --- outputs -----------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from eventlog.publisher.plans import TakePlan
 from eventlog.publisher.selection import Parking, Take, take
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import PUBLISHER, Marks
+from eventlog.sources.marks import PUBLISHER, Marks, RowRanges
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
