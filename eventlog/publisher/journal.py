@@ -179,7 +179,8 @@ class Journal(JournalReader):
             position = max([row.position, *taken.batches])
             if sealed is not None:
                 position = journal.seal(name, sealed)
-                memory.note_sealed(sealed.records)
+                memory.looked = None  # it may have these rows, and they have a plan now
+                memory.proven.seal(sealed.records)
             if taken.unparked:
                 journal.unpark(taken.unparked)
             if plan.planned:
@@ -223,7 +224,8 @@ class Journal(JournalReader):
                 return False
             memory.outputs[name] = row
             memory.planned[name] = plan.planned[0].records
-            memory.note_sealed(plan.taken.records)
+            memory.looked = None  # it may have these rows, and they have a plan now
+            memory.proven.seal(plan.taken.records)
         return True
 
     def done(self, name: str, done: Done) -> FinishedRows:

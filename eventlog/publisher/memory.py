@@ -108,11 +108,6 @@ class Memory(Struct, kw_only=True):
             return None
         return replace(looked, is_new=monotonic() - self.looked_at <= LOOK_SECONDS)
 
-    def note_sealed(self, records: RowRanges) -> None:
-        """Note rows that have a plan or a batch now: a look may have read them before."""
-        self.looked = None
-        self.proven.seal(records)
-
     def copy_beside(self, name: str, entering: RowRanges) -> Memory:
         """Copy it for who reads while another thread plans these rows for an output, and writes into the other one."""
         self.looked = None  # these rows may be among those
