@@ -12,7 +12,7 @@ from eventlog.care.outputs import find_kept_for, forget, skip
 from eventlog.care.rows import PROCESSED
 from eventlog.purge.deleting import Purge, purge
 from eventlog.sources.marks import RowRanges
-from tests.publisher.judging import not_joined, waits
+from tests.publisher.judging import judge_retries, not_joined, waits
 from tests.publisher.sharing import uid_in
 from tests.publisher.targets import KINDS, Target, is_filtered
 
@@ -77,6 +77,7 @@ def _give_up(world: World) -> None:
         for row in world.live[record]:
             row.skipped = True
     skip(world.log, name, numbers, by="somebody", delete_from_log=world.deletes)
+    judge_retries(world)  # what was to come again may wait no longer
 
 
 def _forget(world: World, *, between: bool) -> None:
