@@ -32,9 +32,13 @@ def plan_plainly(memory: Memory, name: str, plan: TakePlan) -> tuple[JournalRow,
     A plan is plain if nothing waits and nobody else publishes: its new rows are all in one row.
     """
     taken = plan.taken
-    if memory.outputs.keys() != {name} or memory.any_parked or memory.batches or memory.planned:
+    if taken.sealed is None or len(plan.planned) != 1 or memory.stamp != taken.stamp:
         return None
-    if len(plan.planned) != 1 or plan.over or plan.outcomes or memory.stamp != taken.stamp or not plan.is_plain:
+    if taken.batches or taken.unparked or taken.parked or taken.gone:
+        return None
+    if plan.again or plan.readable or plan.over or plan.outcomes:
+        return None
+    if memory.outputs.keys() != {name} or memory.any_parked or memory.batches or memory.planned:
         return None
     [sent], row = plan.planned, memory.outputs[name]
     moved = give_plan(row, plan.plan, sent.records if plan.is_asked else None)

@@ -5,8 +5,7 @@ journal, commit them at the sink, done in the journal. After a crash and after a
 asked which plan it has (`OutputTarget`). A target that cannot be asked gets its planned documents again.
 
 Where many rows wait, the next plan is made, and prepared, while this one is committed. No journal
-has it yet: where anything comes again, or fails, it is forgotten, and its rows are taken again. A plan
-that only takes new rows is entered in the journal beside that, too.
+has it yet: where anything comes again, or fails, it is forgotten, and its rows are taken again.
 """
 
 from __future__ import annotations
@@ -29,16 +28,15 @@ from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.late import Late
-from eventlog.publisher.memory import Memory
 from eventlog.publisher.output_queue import OutputQueue
 from eventlog.publisher.output_target import OutputTarget
 from eventlog.publisher.planner import PlanMaker
-from eventlog.publisher.plans import TakeAgainError, TakePlan, give_plan
+from eventlog.publisher.plans import TakeAgainError, TakePlan
 from eventlog.publisher.restored import Given
 from eventlog.publisher.row_outcomes import Answers, choose_worst
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.table_faults import try_tables
-from eventlog.publisher.tables import OnTheWay
+from eventlog.publisher.tables import JournalRow, OnTheWay
 from eventlog.publisher.threads import beside
 from eventlog.publisher.traces import BatchTraces
 from eventlog.publisher.turn_report import Books, ConsumerSettings, Turn
@@ -127,9 +125,8 @@ class Consumer:
             self._target.resolve(self._books)
         if self._ahead is not None:
             made, self._ahead = self._ahead, None
-            if not (is_beside := self._may_plan_beside(made)):
-                self._plan(made)
-            return self._send(made, now, is_planned=not is_beside)
+            self._plan(made)
+            return self._send(made, now)
         with self._journal.at_new_rows(self.name) as let_others_take:
             self._most_wait = self._most_wait and self._queue.parks_unread(self._decider, now)
             if self._most_wait:
@@ -176,8 +173,8 @@ class Consumer:
         books.enter_finished(self._journal.plan(self.name, made))
         log_documents(self.name, made.encoded.documents)
 
-    def _send(self, made: TakePlan, now: int, *, is_planned: bool = True) -> Turn:
-        """Give its documents to the target; plan them first where that was not done."""
+    def _send(self, made: TakePlan, now: int) -> Turn:
+        """Give its documents to the target."""
         planned = made.planned
         if not planned:
             return Turn(moved=True)
@@ -187,7 +184,7 @@ class Consumer:
         documents = made.encoded.documents
         took_all = False
         if self._may_make_ahead(made):
-            self._deliver_beside(made, now, is_planned=is_planned)
+            self._deliver_beside(made, now)
         else:
             took_all = self._deliver(made, now) and made.taken.is_all and not made.again
         self._target.after = documents[-1].id
@@ -220,27 +217,16 @@ class Consumer:
         # would fail. So one without a batch ahead waits for that.
         return len(self._journal.places) <= 1 or self._journal.is_behind(self.name)
 
-    def _may_plan_beside(self, made: TakePlan) -> bool:
-        """Return True if the rows behind a plan can be taken before it is in the journal: nothing else decides which."""
-        # Of several outputs, which rows are new is decided by what the others seal.
-        is_alone = len(self._journal.places) <= 1
-        asked = made.planned and self.output.sink.capabilities.resolves
-        return bool(asked) and is_alone and made.is_plain and self._may_make_ahead(made)
-
-    def _plan_and_deliver(self, made: TakePlan, now: int) -> bool:
-        """Enter a plan in the journal, then deliver it."""
-        self._plan(made)
-        return self._deliver(made, now)
-
-    def _deliver_beside(self, made: TakePlan, now: int, *, is_planned: bool) -> None:
+    def _deliver_beside(self, made: TakePlan, now: int) -> None:
         """Delivers in a thread of its own, while this one takes the next rows and makes their plan."""
-        # Read before the thread begins, which writes into both what is reckoned here.
-        memory = self._journal.copy_memory(self.name, made.taken.records)
+        # Read before the thread begins: its `done` writes into this row what is reckoned here.
+        row, documents = self._journal.output(self.name), made.encoded.documents
+        if cut := [part for document in documents for part in document.cut]:
+            row = replace(row, transactions=counts_after(row.transactions, cut))
         with haste():
-            give = self._deliver if is_planned else self._plan_and_deliver
-            delivering = beside(f"eventlog-delivers-{self.name}", partial(give, made, now))
+            delivering = beside(f"eventlog-delivers-{self.name}", partial(self._deliver, made, now))
             try:
-                self._ahead = None if memory is None else self._make_ahead(memory, made, now)
+                self._ahead = self._make_ahead(row, documents[-1].id, now)
             except EventlogError:
                 pass  # what is wrong with the next plan is raised when its turn comes
             finally:
@@ -250,21 +236,16 @@ class Consumer:
             self._forget_ahead()
             self._target.forget()
 
-    def _make_ahead(self, memory: Memory, before: TakePlan, now: int) -> TakePlan | None:
-        """Make the plan of the next turn while the one before is committed, and let the sink prepare it if it can."""
-        began, documents, row = time_ns(), before.encoded.documents, memory.output(self.name)
-        if row.plan != before.plan:
-            row = give_plan(row, before.plan, None)
-        if cut := [part for document in documents for part in document.cut]:
-            row = replace(row, transactions=counts_after(row.transactions, cut))
-        with self._journal.reading_beside(memory) as view:
+    def _make_ahead(self, row: JournalRow, after: str, now: int) -> TakePlan | None:
+        """Make the plan of the next turn while another one is committed, and let the sink prepare it if it can."""
+        began = time_ns()
+        with self._journal.reading() as view:
             taken = self._queue.look(view, self._decider, now).taken
             if taken is None or not self._decider.knows_tables(view):
                 return None
         trace = self._traces.join(self.name, taken, began, self._journal)
         try:
-            look = partial(self._journal.reading_beside, memory)
-            made = self._maker.make(self._decider, taken, now, row, after=documents[-1].id, trace=trace, look=look)
+            made = self._maker.make(self._decider, taken, now, row, after=after, trace=trace)
             if made.planned and self.output.sink.capabilities.prepares:
                 self.output.sink.prepare(made.plan, made.encoded.documents)
                 made = replace(made, is_prepared=True)

@@ -203,7 +203,9 @@ class Journal(JournalReader):
             # After rows were parked, which may be the first of these objects now.
             if taken.unparked:
                 journal.lead(name, [waited.object for waited in taken.unparked])
-            finished = journal.finish_rows(name, plan.over, plan.outcomes) if plan.over else FinishedRows()
+            finished = (
+                journal.finish_rows(name, RowRanges.of(plan.over), plan.outcomes) if plan.over else FinishedRows()
+            )
             journal.drop_passed()
             if sealed is not None and memory.any_parked:
                 journal.see(sealed.records)

@@ -108,14 +108,6 @@ class Memory(Struct, kw_only=True):
             return None
         return replace(looked, is_new=monotonic() - self.looked_at <= LOOK_SECONDS)
 
-    def copy_beside(self, name: str, entering: RowRanges) -> Memory:
-        """Copy it for who reads while another thread plans these rows for an output, and writes into the other one."""
-        self.looked = None  # these rows may be among those
-        planned = {**self.planned, name: RowRanges.union([self.planned.get(name, NO_ROWS), entering])}
-        return replace(
-            self, planned=planned, batches={**self.batches}, outputs={**self.outputs}, retried={**self.retried}
-        )
-
     def output(self, name: str) -> JournalRow:
         """Return the place of an output."""
         if name not in self.outputs:

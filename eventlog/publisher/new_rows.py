@@ -21,6 +21,7 @@ from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.schema import Catalog
 from eventlog.core.table_names import write_name
 from eventlog.publisher.memory import Sealed
+from eventlog.publisher.proven import Proven
 from eventlog.publisher.tables import EVER, LAST_NUMBER
 from eventlog.sources.log.reading import (
     NEAR_ROWS,
@@ -180,7 +181,7 @@ class UnsealedRows:
         kept, memory.proven.numbers = memory.proven.numbers, RowRanges()
         began, numbers = monotonic(), self.first_numbers(view, 1)
         if numbers:  # somebody has set them back, or the numbers begin again
-            memory.proven.begin_again()
+            memory.proven = Proven(unproven=0)
         else:
             memory.proven.look_whole(kept, began)
         return bool(numbers)

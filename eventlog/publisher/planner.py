@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -16,14 +15,12 @@ from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, causes_of
 from eventlog.publisher.encode import Encoded, KeptWriter, Part, encode, plan_documents, waits
-from eventlog.publisher.journal_view import View
 from eventlog.publisher.plans import TakeAgainError, TakePlan, name_plan, read_plan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.row_outcomes import POSITION
 from eventlog.publisher.selection import Parking, Take
 from eventlog.publisher.tables import EVER, JournalRow, Parked
 from eventlog.publisher.traces import BatchTrace
-from eventlog.sources.marks import RowRanges
 
 
 class _Again(Struct):
@@ -32,10 +29,6 @@ class _Again(Struct):
     rows: Sequence[Parked] = ()
     faulty: set[str] = set()
     unread: dict[str, Unreadable] = {}
-
-
-Look = Callable[[], AbstractContextManager[View]]
-"""Opens the journal for reading."""
 
 
 class PlanMaker:
@@ -57,14 +50,12 @@ class PlanMaker:
         after: str,
         trace: BatchTrace | None,
         history: int | None = None,
-        look: Look | None = None,
     ) -> TakePlan:
-        """Decide the rows of a take; with `history`, nobody has checked it yet. `look` opens the journal as the take
-        saw it, where another thread writes there.
+        """Decide the rows of a take; with `history`, nobody has checked it yet.
 
         TakeAgainError if the tables may look another way by now.
         """
-        encoded = self._encode(decider, taken, now, row.transactions, after, trace, look or self._journal.reading)
+        encoded = self._encode(decider, taken, now, row.transactions, after, trace)
         if history is not None and (encoded.outcomes or encoded.left):
             with self._journal.reading() as view:
                 is_current = decider.knows_tables(view)
@@ -82,14 +73,10 @@ class PlanMaker:
         asked = self._output.sink.capabilities.resolves
         planned = plan_documents(plan_id, taken, encoded, parked_again, asked=asked)
         # What is in no document and does not come again is over: nothing is published of it.
-        over, sealed = taken.records, taken.sealed
-        # By far the most common: rows that were read just now go, all of them, and nothing else.
-        if sealed is None or not sealed.is_new or taken.batches or taken.unparked or taken.parked:
-            over = RowRanges.of([event.position[0] for event in taken.events])
-        if parked_again:
-            over -= RowRanges.of(parked_again)
+        over = {event.position[0] for event in taken.events} - parked_again
         for documents in planned:
-            over -= documents.records
+            for detail in documents.details:
+                over.difference_update(detail.records)
         outcomes: dict[int, Outcome] = {}
         if over and encoded.outcomes:
             ended = encoded.outcomes
@@ -119,7 +106,6 @@ class PlanMaker:
         counts: TransactionCounts,
         after: str,
         trace: BatchTrace | None,
-        look: Look,
     ) -> Encoded:
         """Write the documents of a take for the output."""
         name, format_ = self._output.name, self._output.format
@@ -134,7 +120,7 @@ class PlanMaker:
             groups = _one_after_the_other(taken, left_before)
         going_on = None
         if (format_.counts or self._output.whole) and taken.events:
-            with look() as view:
+            with self._journal.reading() as view:
                 going_on = view.going_on(name, taken, now)
         span = span_of_decision = None
         if trace is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from eventlog.core.model import Count, Outcome, Status, Unreadable
 from eventlog.publisher.encode import Encoded
 from eventlog.publisher.selection import Take
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
-from eventlog.sources.marks import NO_ROWS, RowRanges
+from eventlog.sources.marks import RowRanges
 
 if TYPE_CHECKING:
     from eventlog.core.associations import Association
@@ -50,21 +50,13 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     planned: Sequence[OnTheWay] = ()
     again: Sequence[Parked] = ()
     readable: Sequence[str] = ()
-    over: RowRanges = NO_ROWS
+    over: Collection[int] = ()
     outcomes: Mapping[int, Outcome] = {}
     encoded: Encoded = Encoded()
     decider: Decider | None = None
     unread: Mapping[str, Unreadable] = {}
     trace: BatchTrace | None = None
     is_prepared: bool = False
-
-    @property
-    def is_plain(self) -> bool:
-        """Return True if all it takes are new rows, and none of them waits."""
-        taken = self.taken
-        if taken.sealed is None or taken.batches or taken.unparked or taken.parked or taken.gone:
-            return False
-        return not (self.again or self.readable)
 
 
 class FinishedRows(Struct, frozen=True):

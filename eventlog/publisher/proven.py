@@ -98,12 +98,6 @@ class Proven(Struct):
         self.numbers |= final
         self.next_whole_look = max(self.next_whole_look, monotonic() + PAUSE_SECONDS)
 
-    def begin_again(self) -> None:
-        """Forget all: somebody has set rows back, or numbers begin again."""
-        self.unproven, self.highest, self.asked = 0, EVER, EVER
-        self.numbers, self.writers, self.prepared = NO_ROWS, frozenset(), {}
-        self.next_ask = self.next_whole_look = 0.0
-
     def is_whole_look_due(self) -> bool:
         """Return True if it is time to look at everything once more."""
         return bool(self.numbers) and monotonic() >= self.next_whole_look

@@ -16,7 +16,6 @@ from eventlog.publisher.new_rows import UnsealedRows
 from eventlog.publisher.table_faults import TableFaults
 from eventlog.publisher.tables import JournalRow
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import RowRanges
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -83,25 +82,6 @@ class JournalReader:
             except BaseException:
                 self.forget_memory()
                 raise
-
-    def copy_memory(self, name: str, entering: RowRanges) -> Memory | None:
-        """Copy what memory knows as it will be when these rows are planned for an output; None where it knows nothing."""
-        with self.one_at_a_time:
-            memory = self._memory
-            return None if memory is None or name not in memory.outputs else memory.copy_beside(name, entering)
-
-    @contextmanager
-    def reading_beside(self, memory: Memory) -> Iterator[View]:
-        """Read by lone statements while another thread writes the journal, which goes by the same stamp.
-
-        Nobody looks whether that is still so: if it is not, the plan of the other thread fails, and the next one too.
-        """
-        try:
-            with self.log.transaction(lone=True) as connection:
-                yield View(self.log, self.settings, self.rows, connection, memory)
-        except BaseException:
-            self.forget_memory()
-            raise
 
     @contextmanager
     def at_new_rows(self, name: str) -> Iterator[Callable[[], None]]:

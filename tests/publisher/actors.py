@@ -235,4 +235,6 @@ class Publisher:
         """Find the rows read by a look, and in no plan."""
         memory = self.journal._memory
         rows = () if memory is None or memory.looked is None else memory.looked.events or ()
-        return {event.position[0] for event in rows}
+        at_hand = [consumer._books.made for consumer in self.consumers.values()]
+        planned = {event.position[0] for made in at_hand if made is not None for event in made.taken.events}
+        return {event.position[0] for event in rows} - planned

@@ -240,22 +240,6 @@ FAULTS = [
             "enter_finished",
         ),
     ),
-    # a plan that is entered while the next rows are read
-    JournalFault(
-        "rows that are being planned are read again",
-        "memory:Memory.copy_beside",
-        gives("planned", "{**self.planned}", "entering"),
-    ),
-    JournalFault(
-        "the next rows are read before a plan parks some",
-        "plans:TakePlan.is_plain",
-        gives("return", "True", "again"),
-    ),
-    JournalFault(
-        "the next rows are read before those that waited are planned",
-        "plans:TakePlan.is_plain",
-        without("unparked"),
-    ),
     # transactions
     JournalFault(
         "what is left of a transaction is told alone", "planner:PlanMaker._encode", gives("may_leave", "False", "any")

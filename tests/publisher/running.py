@@ -6,7 +6,6 @@ import collections
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -163,9 +162,9 @@ class Later(Future[Any]):
 def plans_beside(chance: Random) -> Iterator[None]:
     """Make plans beside others in every history, with few rows too, and in databases with one writer at a time."""
 
-    def begun(_: str, call: partial[Any]) -> Later:
-        if _running and call.func.__name__ == "_plan_and_deliver":
-            _running[-1].counts["entered beside"] += 1
+    def begun(_: str, call: Callable[[], Any]) -> Later:
+        if _running:
+            _running[-1].counts["delivered beside"] += 1
         return Later(call, waits=chance.random() < 0.5)
 
     with (

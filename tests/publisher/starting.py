@@ -85,16 +85,12 @@ def draw_shapes(world: World, more: Random) -> None:
         world.stubborn, world.unreadable, world.several = 0.6, 0.05, 0
         world.keepers, world.hesitant, world.max_attempts = 0, 0, 0
     if world.seed % 20 == 13:
-        # One output alone is behind, and little is in its way: a plan is entered beside the reading of the next rows.
+        # One output alone is behind, and little is in its way: its next plan is made beside the delivery of the one before.
         world.first = [ASKABLE[world.seed // 20 % len(ASKABLE)]]
-        world.limit, world.commits, world.transaction_rows = 3, 0.1, [9, 20]
+        world.limit, world.commits, world.transaction_rows, world.several = 3, 0.1, [9, 20], 0
         world.total, world.restless, world.takes_rights, world.keepers = max(60, world.total), 0, 0, 0
-        world.busiest, world.last_key, world.hesitant = 0, 20, 0
-        world.operations, world.several, world.deletes = (
-            ["hold", "letter", "delete", "back", *["release"] * 4],
-            0,
-            False,
-        )
+        world.busiest, world.last_key, world.hesitant, world.deletes = 0, 20, 0, False
+        world.operations = ["hold", "letter", "delete", "back", *["release"] * 4]
     world.undoing = 0.3 if world.seed % 7 == 3 else 0.0
     """How likely a receiver has undone a document that comes again, and wants it once more."""
     if world.undoing:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, current_thread, main_thread
 from typing import Any
 
 import pytest
@@ -240,8 +239,6 @@ def test_no_plan_is_made_ahead_by_tables_as_they_were(
     with monkeypatch.context() as tracking:
         tracking.setattr(Journal, "plan", tracked_meanwhile)
         assert process.consumer.turn(process.tenure).documents == 5
-    # What was made ahead is not planned: it was made of what the journal was before.
-    assert process.consumer.turn(process.tenure).documents == 0
     assert process.consumer.turn(process.tenure).stale is not None
     process.die()
     assert len(told(tmp_path)) == 5
@@ -262,35 +259,6 @@ def test_what_a_look_has_read_is_not_published_again(
     assert [process.consumer.turn(process.tenure).documents for _ in range(3)] == [3, 0, 0]
     process.die()
     assert set(table.statuses().values()) == {"S"}
-
-
-def test_the_next_rows_are_read_while_a_plan_of_new_ones_is_entered(
-    postgresql: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("eventlog.publisher.consumer.AHEAD_ROWS", 1)
-    table = installed(postgresql)
-    for number in range(1, ROWS + 1):
-        table.write(number, key=f"idu={number}", new_value=f"value-{number}")
-    process = Process(Log(postgresql, table.names), tmp_path)
-    plan, make = Journal.plan, Consumer._make_ahead
-    read, planned = Event(), list[bool]()
-
-    def make_ahead(*call: Any) -> TakePlan | None:
-        made = make(*call)
-        read.set()
-        return made
-
-    def entered(journal: Journal, name: str, made: TakePlan) -> FinishedRows:
-        planned.append(current_thread() is main_thread())
-        assert planned[-1] or read.wait(60), "it waits for nothing of the plan"
-        return plan(journal, name, made)
-
-    monkeypatch.setattr(Consumer, "_make_ahead", make_ahead)
-    monkeypatch.setattr(Journal, "plan", entered)
-    assert process.publish() == ROWS
-    process.die()
-    assert planned == [True, False, True], "first nothing was made ahead, and the last rows fill no turn"
-    assert len(told(tmp_path)) == ROWS
 
 
 def test_who_takes_the_lock_again_knows_what_others_did_meanwhile(table: LogTable, tmp_path: Path) -> None:

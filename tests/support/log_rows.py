@@ -15,7 +15,7 @@ from eventlog.publisher.plans import TakePlan
 from eventlog.publisher.selection import Parking, Take, take
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import PUBLISHER, Marks, RowRanges
+from eventlog.sources.marks import PUBLISHER, Marks
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
@@ -99,7 +99,7 @@ class LogRows:
         plan = TakePlan(
             taken=taken,
             again=parking.rows,
-            over=RowRanges.of(number for number in numbers if number not in waiting),
+            over=[number for number in numbers if number not in waiting],
             outcomes={number: outcome for number, outcome in said.items() if number not in waiting},
         )
         self.journal.plan(self.output, plan)

@@ -37,7 +37,7 @@ def test_each_step_names_a_function_that_is_there() -> None:
 MOST = {
     "alone": (236, 327, 203),
     "two outputs": (251, 582, 368),
-    "another row held": (272, 399, 243),
+    "another row held": (275, 399, 242),
     "two outputs, another row held": (286, 707, 436),
     "messages": (256, 362, 232),
 }
